@@ -1,0 +1,22 @@
+"""Data: the feedback log, what it is read from, how it is split, and the data sets of the field."""
+
+from verirec.data.datasets import Dataset, load_dataset
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.files import read_log
+from verirec.data.ids import IdMap
+from verirec.data.predictions import Factors, as_predictions
+from verirec.data.splits import Split, UnbiasedSplit, split, split_unbiased
+
+__all__ = [
+    "Dataset",
+    "Factors",
+    "FeedbackLog",
+    "IdMap",
+    "Split",
+    "UnbiasedSplit",
+    "as_predictions",
+    "load_dataset",
+    "read_log",
+    "split",
+    "split_unbiased",
+]

@@ -1,0 +1,49 @@
+"""Coat (Schnabel, Swaminathan, Singh, Chandak, Joachims 2016): self-selected and random ratings of 300 coats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from verirec.data.datasets.dataset import Dataset
+from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import FileFormatError
+
+SHAPE: Final = (290, 300)
+
+
+def read(folder: Path, positive_from: float) -> Dataset:
+    """Read the ASCII matrices, 0 for no rating; propensities and features where the folder has them."""
+    features: dict[str, Any] = {
+        f"{side}_features": _matrix(file, (SHAPE[side == "item"], None))
+        for side in ("user", "item")
+        if (file := folder / "user_item_features" / f"{side}_features.ascii").is_file()
+    }
+    parts = {}
+    for part in ("train", "test"):
+        ratings = _matrix(folder / f"{part}.ascii", SHAPE)
+        if not np.isin(ratings, range(6)).all():
+            raise FileFormatError(f"{part}.ascii must hold ratings 1 to 5, and 0 for none")
+        parts[part] = FeedbackLog.from_sparse(sparse.coo_array(ratings), positive_from=positive_from, **features)
+    propensities = folder / "propensities.ascii"
+    return Dataset(
+        "coat",
+        train=parts["train"],
+        test=parts["test"],
+        propensities=_matrix(propensities, SHAPE) if propensities.is_file() else None,
+    )
+
+
+def _matrix(file: Path, shape: tuple[int, int | None]) -> npt.NDArray[Any]:
+    try:
+        matrix = np.loadtxt(file, ndmin=2)
+    except ValueError as error:
+        raise FileFormatError(f"{file.name} is not a matrix of numbers: {' '.join(str(error).split())}") from None
+    if matrix.shape[0] != shape[0] or shape[1] not in (None, matrix.shape[1]):
+        wanted = f"{shape[0]} x {shape[1] or 'any'}"
+        raise FileFormatError(f"{file.name} must be {wanted}; got {matrix.shape[0]} x {matrix.shape[1]}")
+    return matrix

@@ -1,0 +1,62 @@
+"""What a data set gives."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import IncompleteDatasetWarning
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set of the field, on one grid.
+
+    Parameters
+    ----------
+    name
+        As in `verirec datasets`.
+    train
+        What people chose to rate, or `None` if the makers publish no such part.
+    test
+        Clean ratings of pairs that people did not choose, or `None`.
+    propensities
+        P(o = 1) of every pair as the makers estimated it, shape (n_users, n_items), or `None`.
+    complete
+        The label of every pair where all are known, int8 of shape (n_users, n_items), or `None`.
+    """
+
+    name: str
+    train: FeedbackLog | None = None
+    test: FeedbackLog | None = None
+    propensities: npt.NDArray[np.float64] | None = None
+    complete: npt.NDArray[np.int8] | None = None
+
+
+def expect_rows(name: str, found: int, published: int) -> None:
+    """Warn if a file does not have the number of rows that its makers published: it may be cut short."""
+    if found != published:
+        warnings.warn(
+            f"{name} has {found:,} rows where {published:,} were published: it may be truncated or a sample",
+            IncompleteDatasetWarning,
+            stacklevel=5,
+        )
+
+
+def numbered_log(table: Any, n_users: int, n_items: int, positive_from: float, **options: Any) -> FeedbackLog:
+    """Make a log of a table (user, item, rating, ...) whose ids are numbered from 1, on the published grid."""
+    return FeedbackLog.from_frame(
+        table,
+        user="user",
+        item="item",
+        rating="rating",
+        positive_from=positive_from,
+        all_users=range(1, n_users + 1),
+        all_items=range(1, n_items + 1),
+        **options,
+    )

@@ -1,0 +1,63 @@
+"""Downloads with checksums, for the data sets that anyone may fetch."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pooch
+
+from verirec.data.datasets.catalogue import DatasetInfo
+from verirec.exceptions import DownloadError
+
+
+def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
+    """Download a data set's archive, check it, and unpack the files that are read; give their folder.
+
+    Nothing is left behind on failure: the folder appears when it is whole.
+    """
+    if info.download is None:
+        raise DownloadError(f"{info.name} cannot be fetched for you; {info.source}")
+    target = home / info.download.folder
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home, prefix=".fetching-") as work:
+            archive = _retrieve(info.download.url, info.download.checksum, Path(work))
+            unpacked = _unpack(archive, info.forms[0], Path(work))
+            target.mkdir(exist_ok=True)
+            for file in unpacked:
+                shutil.move(file, target / file.name)
+    except OSError as error:
+        raise DownloadError(f"cannot write to {str(home)!r}: {error.strerror or error}") from None
+    return target
+
+
+def _retrieve(url: str, checksum: str, work: Path) -> Path:
+    pooch.get_logger().setLevel(logging.WARNING)
+    try:
+        return Path(pooch.retrieve(url, known_hash=checksum, path=work, fname="archive.zip"))
+    except ValueError as error:
+        if "hash" in str(error):
+            raise DownloadError(f"the checksum of {url} does not match {checksum}; nothing was kept") from None
+        raise DownloadError(f"cannot download {url}: {error}") from None
+    except Exception as error:  # requests has a class for each way in which a network can fail
+        raise DownloadError(f"cannot download {url}: {type(error).__name__}") from None
+
+
+def _unpack(archive: Path, files: tuple[str, ...], work: Path) -> list[Path]:
+    unpacked = []
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = {Path(member).name: member for member in opened.namelist()}
+            for file in files:
+                if file not in members:
+                    raise DownloadError(f"the archive has no {file}; nothing was kept")
+                with opened.open(members[file]) as source, (work / file).open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
+                unpacked.append(work / file)
+    except zipfile.BadZipFile:
+        raise DownloadError(f"{archive.name} is not a zip archive; nothing was kept") from None
+    return unpacked

@@ -1,0 +1,60 @@
+"""Features of users and items, lined up with their positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from verirec.data.ids import IdMap, encode_ids, refuse_missing
+from verirec.exceptions import ColumnError, DataError, UnknownIdError
+
+Features = npt.NDArray[np.float64]
+
+
+def feature_matrix(name: str, values: npt.ArrayLike, size: int) -> Features:
+    """Accept a finite matrix of features with one row per position, shape (size, d).
+
+    Examples
+    --------
+    >>> feature_matrix("user_features", [[1, 0], [0, 1]], 3)
+    Traceback (most recent call last):
+    verirec.exceptions.DataError: user_features must have one row per position, shape (3, d); got (2, 2)
+    """
+    matrix = np.asarray(values)
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{name} must be numbers; got {matrix.dtype}")
+    if matrix.ndim != 2 or matrix.shape[0] != size:
+        raise DataError(f"{name} must have one row per position, shape ({size}, d); got {matrix.shape}")
+    matrix = matrix.astype(np.float64)
+    wrong = int((~np.isfinite(matrix)).sum())
+    if wrong:
+        raise DataError(f"{name} must be finite; {wrong:,} of {matrix.size:,} values are NaN or infinite")
+    return matrix
+
+
+def catalogue_of(table: pa.Table, id_column: str, name: str) -> IdMap:
+    """Give the catalogue that a table of features spans: every id in it, each exactly once."""
+    if id_column not in table.column_names:
+        raise ColumnError(f"{name} must have the id column {id_column!r}; it has {', '.join(table.column_names)}")
+    return IdMap.of(table[id_column], name=f"{name}' column {id_column!r}")
+
+
+def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str) -> Features:
+    """Line a table of features up with a catalogue: one row per id of it, every other column a number."""
+    others = [column for column in table.column_names if column != id_column]
+    codes, ids = encode_ids(table[id_column], f"{name}' column {id_column!r}")
+    try:
+        rows = ids.positions(catalogue.arrow())
+    except UnknownIdError as error:
+        raise UnknownIdError(f"{name} must cover every id of the log: {error}") from None
+    columns = []
+    for column in others:
+        kind = table.schema.field(column).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise DataError(f"{name}' column {column!r} must hold numbers; got {kind}: encode it first")
+        refuse_missing(table[column], f"{name}' column {column!r}")
+        columns.append(table[column].cast(pa.float64()).to_numpy())
+    in_id_order = np.argsort(codes)[rows]
+    matrix = np.column_stack(columns)[in_id_order] if columns else np.empty((len(catalogue), 0))
+    return feature_matrix(name, matrix, len(catalogue))

@@ -1,0 +1,427 @@
+"""The feedback log: who said what about which item, with ids mapped both ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from verirec.data import gate
+from verirec.data.features import Features, catalogue_of, feature_matrix, features_by_id
+from verirec.data.frames import arrow_columns, as_arrow
+from verirec.data.ids import IdMap
+from verirec.data.pairs import DuplicatePolicy, rows_to_keep
+from verirec.exceptions import DataError, ParameterError
+from verirec.losses import NoiseRates
+from verirec.randomness import RandomState, as_generator
+
+ROW_COLUMNS: Final = ("users", "items", "labels", "ratings", "timestamps", "propensities", "weights", "unbiased")
+
+
+class LogOptions(TypedDict, total=False):
+    """What `FeedbackLog.from_frame` and `read_log` both take; see there."""
+
+    user: str | None
+    item: str | None
+    rating: str | None
+    positive_from: float | None
+    duplicates: DuplicatePolicy
+    timestamp: str | None
+    propensity: str | None
+    weight: str | None
+    unbiased: str | None
+    all_users: Any
+    all_items: Any
+    user_features: Any
+    item_features: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeedbackLog:
+    """Binary feedback of users on items: frozen, checked once, and the only form in which data travels.
+
+    Make one with `from_frame`, `from_arrays`, `from_sparse` or `verirec.read_log`. Rows keep the order they came in.
+    Users and items are positions from 0; `user_ids` and `item_ids` map them to the users' own ids and back. The grid
+    has `n_users` x `n_items` cells whether or not the log shows all of them.
+
+    Parameters
+    ----------
+    users, items
+        int32 positions, shape (n,).
+    labels
+        int8, 1 for positive and 0 for negative, shape (n,).
+    n_users, n_items
+        The grid's size.
+    user_ids, item_ids
+        Ids by position; by default ids and positions are the same.
+    ratings
+        float32 ratings that the labels were made from, if a threshold made them.
+    timestamps
+        Integers, floats or datetime64.
+    propensities
+        P(o = 1) of each logged pair where the logging system knows it, in (0, 1].
+    weights
+        Of each row, at least 0.
+    unbiased
+        True where the pair was shown at random and not chosen by the user.
+    user_features, item_features
+        float64 matrices with a row per position.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 2, 1], [1, 0, 1], n_users=2, n_items=3)
+    >>> log
+    FeedbackLog(3 rows, 2 users x 3 items, 50.00% of the grid, 66.7% positive)
+    """
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int8]
+    n_users: int
+    n_items: int
+    user_ids: IdMap = None  # type: ignore[assignment]
+    item_ids: IdMap = None  # type: ignore[assignment]
+    ratings: npt.NDArray[np.float32] | None = None
+    timestamps: npt.NDArray[Any] | None = None
+    propensities: npt.NDArray[np.float64] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+    unbiased: npt.NDArray[np.bool_] | None = None
+    user_features: Features | None = None
+    item_features: Features | None = None
+
+    def __post_init__(self) -> None:
+        checked = _checked(vars(self), positive_from=None, duplicates="error")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _of_checked(cls, **columns: Any) -> FeedbackLog:
+        """Make a log of columns that have passed the gate."""
+        log = object.__new__(cls)
+        for field in fields(cls):
+            value = columns.get(field.name)
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(log, field.name, value)
+        return log
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        positive_from: float | None = None,
+        duplicates: DuplicatePolicy = "error",
+        timestamp: str | None = None,
+        propensity: str | None = None,
+        weight: str | None = None,
+        unbiased: str | None = None,
+        all_users: Any = None,
+        all_items: Any = None,
+        user_features: Any = None,
+        item_features: Any = None,
+    ) -> FeedbackLog:
+        """Make a log of a pandas, polars or pyarrow frame (or any other that narwhals knows), one row per rating.
+
+        Parameters
+        ----------
+        frame
+            Eager or lazy; only the columns that are named are touched.
+        user, item, rating
+            The columns; left out, the usual names (user_id, movieId, label, ...) are tried. Ids are integers or
+            strings.
+        positive_from
+            Ratings of at least this are positive; leave it out if the column is 0/1 or boolean already.
+        duplicates
+            What to do with a pair that occurs more than once. "error" (default): refuse pairs whose rows disagree in
+            their label, and merge the ones that agree, with a warning. "first", "last": keep that row. "latest": the
+            row with the last timestamp. "highest": the row with the highest rating.
+        timestamp, propensity, weight, unbiased
+            Optional columns: see the class.
+        all_users, all_items
+            All ids that could have been logged, where they are more than the log shows: what nobody rated is part
+            of the grid too.
+        user_features, item_features
+            Frames with the same id column and otherwise numbers. They are the catalogue if `all_users` or
+            `all_items` is not given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"user": ["ann", "bob", "ann"], "item": [7, 7, 9], "rating": [5, 2, 4]})
+        >>> log = FeedbackLog.from_frame(frame, user="user", item="item", rating="rating", positive_from=3)
+        >>> log.labels.tolist(), log.user_ids.ids(log.users).tolist()
+        ([1, 0, 1], ['ann', 'bob', 'ann'])
+        """
+        roles = gate.Roles(user, item, rating, timestamp, propensity, weight, unbiased)
+        table, roles = arrow_columns(frame, roles)
+        return cls._from_arrow(
+            table,
+            roles,
+            positive_from=positive_from,
+            duplicates=duplicates,
+            all_users=all_users,
+            all_items=all_items,
+            user_features=user_features,
+            item_features=item_features,
+        )
+
+    @classmethod
+    def _from_arrow(
+        cls,
+        table: pa.Table,
+        roles: gate.Roles,
+        *,
+        positive_from: float | None = None,
+        duplicates: str = "error",
+        all_users: Any = None,
+        all_items: Any = None,
+        user_features: Any = None,
+        item_features: Any = None,
+        from_text: bool = False,
+    ) -> FeedbackLog:
+        feature_tables: dict[str, pa.Table | None] = {}
+        catalogues: dict[str, IdMap | None] = {}
+        for side, ids, features, id_column in (
+            ("user", all_users, user_features, str(roles.user)),
+            ("item", all_items, item_features, str(roles.item)),
+        ):
+            name = f"{side}_features"
+            feature_tables[side] = None if features is None else as_arrow(features, name)
+            if ids is not None:
+                catalogues[side] = IdMap.of(ids, name=f"all_{side}s")
+            else:
+                features_table = feature_tables[side]
+                catalogues[side] = None if features_table is None else catalogue_of(features_table, id_column, name)
+        columns = gate.log_columns(
+            table,
+            roles,
+            positive_from=positive_from,
+            duplicates=duplicates,
+            all_users=catalogues["user"],
+            all_items=catalogues["item"],
+            from_text=from_text,
+        )
+        for side, id_column in (("user", str(roles.user)), ("item", str(roles.item))):
+            features_table = feature_tables[side]
+            if features_table is not None:
+                name = f"{side}_features"
+                columns[name] = features_by_id(features_table, id_column, columns[f"{side}_ids"], name)
+        return cls._of_checked(**columns)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        users: npt.ArrayLike,
+        items: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        *,
+        n_users: int,
+        n_items: int,
+        positive_from: float | None = None,
+        duplicates: DuplicatePolicy = "error",
+        user_ids: Any = None,
+        item_ids: Any = None,
+        timestamps: npt.ArrayLike | None = None,
+        propensities: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        unbiased: npt.ArrayLike | None = None,
+        user_features: npt.ArrayLike | None = None,
+        item_features: npt.ArrayLike | None = None,
+    ) -> FeedbackLog:
+        """Make a log of positions and labels (or of ratings with `positive_from`); see the class for the rest.
+
+        Examples
+        --------
+        >>> FeedbackLog.from_arrays([0, 1], [1, 0], [5, 2], n_users=2, n_items=2, positive_from=3).labels.tolist()
+        [1, 0]
+        """
+        columns = {
+            "users": users,
+            "items": items,
+            "labels": labels,
+            "n_users": n_users,
+            "n_items": n_items,
+            "user_ids": user_ids,
+            "item_ids": item_ids,
+            "timestamps": timestamps,
+            "propensities": propensities,
+            "weights": weights,
+            "unbiased": unbiased,
+            "user_features": user_features,
+            "item_features": item_features,
+        }
+        return cls._of_checked(**_checked(columns, positive_from=positive_from, duplicates=duplicates))
+
+    @classmethod
+    def from_sparse(
+        cls, matrix: Any, *, positive_from: float | None = None, duplicates: DuplicatePolicy = "error", **rest: Any
+    ) -> FeedbackLog:
+        """Make a log of a scipy sparse matrix or array: what is stored is observed, a stored 0 included.
+
+        Parameters
+        ----------
+        matrix
+            Any scipy sparse format, shape (n_users, n_items).
+        rest
+            Whatever else `from_arrays` takes.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> FeedbackLog.from_sparse(csr_array([[5, 0], [0, 2]]), positive_from=3)
+        FeedbackLog(2 rows, 2 users x 2 items, 50.00% of the grid, 50.0% positive)
+        """
+        if not hasattr(matrix, "tocoo") or len(getattr(matrix, "shape", ())) != 2:
+            raise DataError(f"from_sparse needs a scipy sparse matrix with two dimensions; got {type(matrix).__name__}")
+        entries = matrix.tocoo()
+        n_users, n_items = entries.shape
+        users, items = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+        return cls.from_arrays(
+            users,
+            items,
+            entries.data,
+            n_users=n_users,
+            n_items=n_items,
+            positive_from=positive_from,
+            duplicates=duplicates,
+            **rest,
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of user-item pairs in the grid, observed or not."""
+        return self.n_users * self.n_items
+
+    @property
+    def density(self) -> float:
+        """Share of the grid that is observed."""
+        return len(self) / self.n_cells
+
+    def __repr__(self) -> str:
+        positive = f"{self.labels.mean():.1%} positive" if len(self) else "no labels"
+        return (
+            f"FeedbackLog({len(self):,} rows, {self.n_users:,} users x {self.n_items:,} items, "
+            f"{self.density:.2%} of the grid, {positive})"
+        )
+
+    def _repr_html_(self) -> str:
+        head = self.select(np.arange(min(5, len(self)))).to_frame()
+        return f"<p>{self!r}</p>{head.to_html(index=False, escape=True)}"
+
+    def select(self, rows: npt.ArrayLike) -> FeedbackLog:
+        """Give the log of these rows only (row numbers or a mask), on the same grid and with the same ids.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 2, 1], [1, 0, 1], n_users=2, n_items=3)
+        >>> len(log.select([0, 2])), len(log.select(log.labels == 0))
+        (2, 1)
+        """
+        index = np.asarray(rows)
+        if index.dtype == bool and index.shape != (len(self),):
+            raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
+        columns = dict(vars(self))
+        for name in ROW_COLUMNS:
+            if columns[name] is not None:
+                columns[name] = columns[name][index]
+        return self._of_checked(**columns)
+
+    def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:
+        """Give the same log with other 0/1 labels, shape (n,); ratings, which no longer fit them, are left out."""
+        flat = np.asarray(labels)
+        if flat.shape != (len(self),):
+            raise ParameterError(f"labels must have shape ({len(self)},); got {flat.shape}")
+        return self._of_checked(**(vars(self) | {"labels": gate.binary_labels(flat, None, "labels"), "ratings": None}))
+
+    def with_noise(self, rates: NoiseRates, *, random_state: RandomState = None) -> FeedbackLog:
+        """Give the same log with labels flipped at these rates, for experiments.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 2, 1], [1, 0, 1], n_users=2, n_items=3)
+        >>> noisy = log.with_noise(NoiseRates(0.2, 0.1), random_state=0)
+        >>> noisy.labels.shape == log.labels.shape
+        True
+        """
+        uniforms = as_generator(random_state).random(len(self))
+        return self.with_labels(rates.observe(self.labels, uniforms))
+
+    def to_arrow(self) -> pa.Table:
+        """Give the log as an Arrow table with the users' own ids: user, item, label and whatever else it has."""
+        columns = {
+            "user": self.user_ids.arrow().take(pa.array(self.users)),
+            "item": self.item_ids.arrow().take(pa.array(self.items)),
+            "label": pa.array(self.labels),
+        }
+        names = {"ratings": "rating", "timestamps": "timestamp", "propensities": "propensity", "weights": "weight"}
+        for field, name in (names | {"unbiased": "unbiased"}).items():
+            if getattr(self, field) is not None:
+                columns[name] = pa.array(getattr(self, field))
+        return pa.table(columns)
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Give the log as a frame of the users' own ids, in the library of your choice.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 1], [1, 0], [1, 0], n_users=2, n_items=2)
+        >>> log.to_frame().columns.tolist()
+        ['user', 'item', 'label']
+        """
+        table = self.to_arrow()
+        if backend == "pyarrow":
+            return table
+        if backend == "pandas":
+            return table.to_pandas()
+        if backend == "polars":
+            try:
+                import polars
+            except ImportError:
+                raise ParameterError("backend='polars' needs polars: pip install polars") from None
+            return polars.from_arrow(table)
+        raise ParameterError(f"backend must be one of pandas, polars, pyarrow; got {backend!r}")
+
+
+def _checked(columns: dict[str, Any], *, positive_from: float | None, duplicates: str) -> dict[str, Any]:
+    """Pass positions and labels through the gate."""
+    sizes = {side: gate.grid_size(f"n_{side}s", columns[f"n_{side}s"]) for side in ("user", "item")}
+    n_users, n_items = sizes["user"], sizes["item"]
+    rows = gate.checked_arrays({name: columns.get(name) for name in ROW_COLUMNS}, n_users, n_items)
+    gate.refuse_empty(len(rows["users"]))
+    given = rows["labels"]
+    rows["labels"] = gate.binary_labels(given, positive_from, "labels")
+    if positive_from is not None:
+        rows["ratings"] = given.astype(np.float32)
+    keep = rows_to_keep(
+        duplicates, rows["users"], rows["items"], n_users, n_items, rows["labels"], given, rows["timestamps"]
+    )
+    if keep is not None:
+        rows = {name: None if values is None else values[keep] for name, values in rows.items()}
+    catalogues: dict[str, Any] = {}
+    for side, size in sizes.items():
+        ids = columns.get(f"{side}_ids")
+        catalogue = ids if isinstance(ids, IdMap) else IdMap(size) if ids is None else _ids_in_order(ids, side)
+        if len(catalogue) != size:
+            raise DataError(f"{side}_ids must have n_{side}s={size} ids; got {len(catalogue)}")
+        catalogues[f"{side}_ids"] = catalogue
+        features = columns.get(f"{side}_features")
+        if features is not None:
+            catalogues[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
+    return rows | catalogues | {"n_users": n_users, "n_items": n_items}
+
+
+def _ids_in_order(ids: Any, side: str) -> IdMap:
+    """Take ids as they stand, since the caller's positions refer to their order."""
+    IdMap.of(ids, name=f"{side}_ids")
+    return IdMap(pa.array(ids))

@@ -1,0 +1,187 @@
+"""Logs from files: CSV, TSV, Parquet and RecBole's .inter."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from verirec.data import gate
+from verirec.data.feedback_log import FeedbackLog, LogOptions
+from verirec.exceptions import ColumnError, FileFormatError, ParameterError
+
+_DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
+_COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
+_SPELT_OUT_BYTES: Final = 6
+"""A dictionary's index takes at most 4 bytes a value: a column chunk above this is mostly text spelt out."""
+_BATCH_ROWS: Final = 4_000_000
+
+_TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
+_ROLE_NAMES: Final = ("user", "item", "rating", "timestamp", "propensity", "weight", "unbiased")
+
+
+def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpack[LogOptions]) -> FeedbackLog:
+    """Read a feedback log from a file, by its ending: .csv, .tsv, .parquet or .inter (the first two may be .gz, ...).
+
+    Only the columns that are needed are read. In text files ids are read as text, so that "007" stays "007"; where
+    every id of a column is a plain integer they become integers.
+
+    Parameters
+    ----------
+    path
+        The file, with a header line if it is text.
+    delimiter
+        One character, where a text file uses another one than its ending says.
+    options
+        Whatever `FeedbackLog.from_frame` takes: user, item, rating, positive_from, ...
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "ratings.csv")
+    >>> _ = file.write_text("userId,movieId,rating\\n1,10,4.5\\n2,10,1.0\\n")
+    >>> read_log(file, positive_from=3)
+    FeedbackLog(2 rows, 2 users x 1 items, 100.00% of the grid, 50.0% positive)
+    >>> folder.cleanup()
+    """
+    file = Path(path)
+    roles = gate.Roles(**{role: options.pop(role, None) for role in _ROLE_NAMES})  # type: ignore[misc]
+    ending = _ending(file)
+    if not file.is_file():
+        raise FileFormatError(f"no file {str(file)!r}")
+    if file.stat().st_size == 0:
+        raise FileFormatError(f"{file.name} is empty")
+    try:
+        if ending == ".parquet":
+            table, roles = _read_parquet(file, roles)
+        else:
+            table, roles = _read_text(file, roles, delimiter or _DELIMITERS[ending], typed_header=ending == ".inter")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}") from None
+    return FeedbackLog._from_arrow(table, roles, from_text=ending != ".parquet", **options)  # type: ignore[misc]
+
+
+def read_delimited(source: Path | bytes, delimiter: str, columns: Sequence[str]) -> pa.Table:
+    """Read a text file without a header whose columns are known; errors name the file and its first bad line.
+
+    Parameters
+    ----------
+    source
+        The file, or its content.
+    delimiter
+        One character.
+    columns
+        Names, in the file's order; every line must have as many fields.
+    """
+    opened = io.BytesIO(source) if isinstance(source, bytes) else source
+    return pyarrow.csv.read_csv(
+        opened,
+        read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+    )
+
+
+def _ending(file: Path) -> str:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    ending = suffixes[-1] if suffixes else ""
+    if ending not in (*_DELIMITERS, ".parquet"):
+        raise ParameterError(f"a log must end in .csv, .tsv, .parquet or .inter; got {file.name!r}")
+    return ending
+
+
+def _read_text(file: Path, roles: gate.Roles, delimiter: str, *, typed_header: bool) -> tuple[pa.Table, gate.Roles]:
+    if len(delimiter) != 1:
+        raise ParameterError(f"delimiter must be one character; got {delimiter!r}")
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
+    with pyarrow.csv.open_csv(file, parse_options=parse) as opened:
+        header = opened.schema.names
+    # RecBole writes "user_id:token": the name, then the type.
+    names = [column.split(":")[0] for column in header] if typed_header else header
+    if len(set(names)) < len(names):
+        raise ColumnError(f"{file.name} has a column twice; the columns are: {', '.join(names)}")
+    settled = roles.resolve(names)
+    as_read = dict(zip(names, header, strict=True))
+    table = pyarrow.csv.read_csv(
+        file,
+        parse_options=parse,
+        convert_options=pyarrow.csv.ConvertOptions(
+            include_columns=[as_read[name] for name in settled.names()],
+            column_types={as_read[str(name)]: _TEXT_ID for name in (settled.user, settled.item)},
+            strings_can_be_null=True,
+            null_values=[""],
+        ),
+    )
+    return table.rename_columns(settled.names()), settled
+
+
+def _read_parquet(file: Path, roles: gate.Roles) -> tuple[pa.Table, gate.Roles]:
+    metadata = pq.read_metadata(file)
+    schema = metadata.schema.to_arrow_schema()
+    settled = roles.resolve(schema.names)
+    text = [name for name in (str(settled.user), str(settled.item)) if _is_text(schema.field(name).type)]
+    if not text:
+        return pq.read_table(file, columns=settled.names()), settled
+    compact = [name for name in text if not _is_spelt_out(metadata, name)]
+
+    def read(groups: list[int]) -> list[pa.Table]:
+        """Read some row groups; text ids come back dictionary-encoded, so that their spelling is freed at once."""
+        with pq.ParquetFile(file, read_dictionary=compact, metadata=metadata) as opened:
+            rows = max(1, sum(metadata.row_group(group).num_rows for group in groups))
+            batches = opened.iter_batches(
+                batch_size=rows, row_groups=groups, columns=settled.names(), use_threads=False
+            )
+            table = pa.Table.from_batches(
+                list(batches), opened.schema_arrow.empty_table().select(settled.names()).schema
+            )
+        for name in text:
+            if not pa.types.is_dictionary(table.schema.field(name).type):
+                place = table.column_names.index(name)
+                table = table.set_column(place, name, table[name].dictionary_encode())
+        return [table]
+
+    with ThreadPoolExecutor(max_workers=2) as workers:
+        parts = [table for tables in workers.map(read, _row_group_batches(metadata)) for table in tables]
+    return pa.concat_tables(parts, promote_options="permissive"), settled
+
+
+def _row_group_batches(metadata: Any) -> Iterator[list[int]]:
+    """Join row groups into batches of some million rows, so that a frequent id's spelling is kept once a batch."""
+    batch: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        batch.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= _BATCH_ROWS:
+            yield batch
+            batch, rows = [], 0
+    if batch or metadata.num_row_groups == 0:
+        yield batch
+
+
+def _is_spelt_out(metadata: Any, name: str) -> bool:
+    """Tell whether a text column is mostly stored as text: then encoding it after reading is the faster way."""
+    if metadata.num_row_groups == 0:
+        return True
+    group = metadata.row_group(0)
+    for place in range(group.num_columns):
+        column = group.column(place)
+        if column.path_in_schema == name:
+            return bool(column.total_uncompressed_size > _SPELT_OUT_BYTES * max(1, column.num_values))
+    return True
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

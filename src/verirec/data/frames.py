@@ -1,0 +1,61 @@
+"""Frames of any library into Arrow, which the gate reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+import pyarrow as pa
+
+from verirec.data.gate import Roles
+from verirec.data.ids import mixed_ids_error
+from verirec.exceptions import ColumnError, DataError
+
+_ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Bring any frame to Arrow; columns that are in Arrow's memory already are not copied.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_arrow(pd.DataFrame({"user": ["ann"], "age": [30]}), "users", ["user"]).column_names
+    ['user']
+    """
+    known = _known_frame(frame, name)
+    selected = known.select(list(columns) if columns is not None else known.collect_schema().names())
+    eager = selected.collect() if isinstance(selected, nw.LazyFrame) else selected
+    try:
+        return eager.to_arrow()
+    except _ARROW_REFUSALS:
+        raise _refusal(eager) from None
+
+
+def arrow_columns(frame: Any, roles: Roles) -> tuple[pa.Table, Roles]:
+    """Settle which columns of a frame play which part, and bring those to Arrow."""
+    settled = roles.resolve(_known_frame(frame, "the log").collect_schema().names())
+    return as_arrow(frame, "the log", settled.names()), settled
+
+
+def _known_frame(frame: Any, name: str) -> Any:
+    try:
+        return nw.from_native(frame)
+    except TypeError:
+        raise DataError(
+            f"{name} must be a pandas, polars or pyarrow frame (or another that narwhals reads); "
+            f"got {type(frame).__name__}"
+        ) from None
+    except (ValueError, nw.exceptions.NarwhalsError) as error:  # a column that occurs twice
+        raise ColumnError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _refusal(frame: Any) -> DataError:
+    """Find the column that Arrow refuses and say what it mixes."""
+    for column in frame.columns:
+        try:
+            frame.select(column).to_arrow()
+        except _ARROW_REFUSALS:
+            return mixed_ids_error(f"column {column!r}", frame[column].to_list())
+    return DataError("the frame cannot be converted to Arrow")

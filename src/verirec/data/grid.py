@@ -1,0 +1,127 @@
+"""The grid of all user-item pairs: values defined on its cells, and walks over it in blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.exceptions import ParameterError, PositionError
+
+Positions = npt.NDArray[np.integer[Any]]
+
+BLOCK_CELLS: Final = 1 << 20
+"""Cells of one block: 8 MB a float64 array, small enough to stay near the processor."""
+
+
+class CellValues(ABC):
+    """A number for every cell of the grid, worked out where it is asked for and never stored whole.
+
+    A subclass writes `cells`, which takes positions that broadcast against each other; pairs (`at`) and
+    rectangles (`block`) follow.
+    """
+
+    @abstractmethod
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Give the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""
+
+    def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Give the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
+        user_positions, item_positions = np.asarray(users), np.asarray(items)
+        if user_positions.shape != item_positions.shape or user_positions.ndim != 1:
+            raise ParameterError(
+                f"users and items must be two flat arrays of one length; got shapes {user_positions.shape} "
+                f"and {item_positions.shape}"
+            )
+        return self.cells(user_positions, item_positions)
+
+    def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Give the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""
+        return self.cells(np.asarray(users)[:, None], np.asarray(items)[None, :])
+
+
+class DenseCells(CellValues):
+    """Values held in a matrix of shape (n_users, n_items)."""
+
+    def __init__(self, matrix: npt.NDArray[Any]) -> None:
+        self.matrix = matrix
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Look the cells up."""
+        if users.ndim == 2 and _is_run(users[:, 0]) and _is_run(items[0]):
+            # A view of consecutive rows and columns, many times faster than a gather.
+            return self.matrix[users[0, 0] : users[-1, 0] + 1, items[0, 0] : items[0, -1] + 1]
+        return self.matrix[users, items]
+
+
+class FactorCells(CellValues):
+    r"""Inner products of user and item vectors plus constants, :math:`u_a \cdot v_b + c_a + d_b + g`."""
+
+    def __init__(
+        self,
+        user_factors: npt.NDArray[Any],
+        item_factors: npt.NDArray[Any],
+        user_constants: npt.NDArray[Any],
+        item_constants: npt.NDArray[Any],
+        constant: float = 0.0,
+    ) -> None:
+        self.user_factors, self.item_factors = user_factors, item_factors
+        self.user_constants, self.item_constants = user_constants, item_constants
+        self.constant = constant
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Multiply; a rectangle is one matrix product."""
+        if users.ndim == 2:
+            products = self.user_factors[users[:, 0]] @ self.item_factors[items[0]].T
+        else:
+            products = np.einsum("nk,nk->n", self.user_factors[users], self.item_factors[items])
+        return np.asarray(products + self.user_constants[users] + (self.item_constants[items] + self.constant))
+
+
+def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Iterator[tuple[Positions, Positions]]:
+    """Walk over the whole grid in rectangles of at most `max_cells` cells, row by row.
+
+    Examples
+    --------
+    >>> [(len(users), len(items)) for users, items in blocks(5, 4, max_cells=8)]
+    [(2, 4), (2, 4), (1, 4)]
+    >>> [(len(users), len(items)) for users, items in blocks(2, 5, max_cells=3)]
+    [(1, 3), (1, 2), (1, 3), (1, 2)]
+    """
+    width = min(n_items, max_cells)
+    height = max(1, max_cells // width)
+    for top in range(0, n_users, height):
+        users = np.arange(top, min(top + height, n_users))
+        for left in range(0, n_items, width):
+            yield users, np.arange(left, min(left + width, n_items))
+
+
+def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
+    """Accept flat integer positions in [0, size) and give them as int32.
+
+    Examples
+    --------
+    >>> checked_positions("users", [0, 3], 3)
+    Traceback (most recent call last):
+    verirec.exceptions.PositionError: users must be positions from 0 to 2; 1 of 2 is not (row 1 has 3)
+    """
+    array = np.asarray(positions)
+    if array.ndim != 1:
+        raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
+    if array.size and array.dtype.kind not in "iu":
+        raise PositionError(f"{name} must be integers (positions); got {array.dtype}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
+        wrong = np.flatnonzero((array < 0) | (array >= size))
+        verb = "is" if wrong.size == 1 else "are"
+        raise PositionError(
+            f"{name} must be positions from 0 to {size - 1:,}; {wrong.size:,} of {array.size:,} {verb} not "
+            f"(row {wrong[0]} has {array[wrong[0]]})"
+        )
+    return array.astype(np.int32, copy=False)
+
+
+def _is_run(positions: Positions) -> bool:
+    return len(positions) > 0 and bool((np.diff(positions) == 1).all())

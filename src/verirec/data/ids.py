@@ -1,0 +1,268 @@
+"""The users' own ids and our positions, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verirec.data.grid import checked_positions
+from verirec.exceptions import IdError, MissingValueError, UnknownIdError, rows_in_words
+
+_TABLE_SLACK: Final = 4
+"""Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""
+
+_CANONICAL_INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
+_FLOAT_IN_TEXT: Final = r"^-?[0-9]+\.0+$"
+
+
+class IdMap:
+    """A catalogue of ids in sorted order; an id's position is its place in it.
+
+    Positions do not depend on the order of the rows that the ids came from.
+
+    Parameters
+    ----------
+    ids
+        Arrow array of distinct int64 or string ids, sorted; or a size: then ids and positions are the same.
+
+    Examples
+    --------
+    >>> ids = IdMap.of(["pear", "apple"])
+    >>> ids.positions(["pear", "apple", "pear"]).tolist()
+    [1, 0, 1]
+    >>> ids.ids([0]).tolist()
+    ['apple']
+    """
+
+    def __init__(self, ids: pa.Array | int) -> None:
+        self._ids: pa.Array | None = None if isinstance(ids, int) else ids
+        self._size = ids if isinstance(ids, int) else len(ids)
+
+    @classmethod
+    def of(cls, ids: Any, *, name: str = "ids") -> IdMap:
+        """Make a catalogue of any sequence or Arrow array of distinct ids."""
+        column = as_id_column(ids, name)
+        codes, catalogue = encode_ids(column, name)
+        if len(catalogue) != len(codes):
+            twice = np.flatnonzero(np.bincount(codes) > 1)
+            first = catalogue._ids_at(twice[:1]).to_pylist()[0]
+            raise IdError(f"{name} must be distinct; {len(twice):,} occur more than once (first: {first!r})")
+        return catalogue
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __repr__(self) -> str:
+        kind = "positions" if self._ids is None else str(self._ids.type)
+        return f"IdMap({self._size:,} ids, {kind})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IdMap):
+            return NotImplemented
+        return len(self) == len(other) and bool(self.arrow().equals(other.arrow()))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def arrow(self) -> pa.Array:
+        """Give all ids as an Arrow array, in the order of their positions."""
+        return pa.array(np.arange(self._size)) if self._ids is None else self._ids
+
+    def ids(self, positions: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """Give the ids at these positions (all of them by default): int64, or Python strings in an object array."""
+        return np.asarray(self._ids_at(positions).to_numpy(zero_copy_only=False))
+
+    def _ids_at(self, positions: npt.ArrayLike | None) -> pa.Array:
+        if positions is None:
+            return self.arrow()
+        valid = checked_positions("positions", positions, self._size)
+        return pa.array(valid.astype(np.int64)) if self._ids is None else self._ids.take(pa.array(valid))
+
+    def positions(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
+        """Give the positions of these ids; `UnknownIdError` names what is not in the catalogue."""
+        column = as_id_column(ids, name)
+        if len(column) == 0:
+            return np.empty(0, np.int32)
+        catalogue = self.arrow()
+        refuse_missing(column, name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if _is_text(column.type) != _is_text(catalogue.type):
+            ours, theirs = ("strings", "integers") if _is_text(catalogue.type) else ("integers", "strings")
+            raise UnknownIdError(f"{name} must be {ours}, as in the log; got {theirs} (first: {column[0].as_py()!r})")
+        found = pc.index_in(column.cast(catalogue.type), value_set=catalogue)
+        if found.null_count:
+            unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
+            first = column[int(unknown[0])].as_py()
+            raise UnknownIdError(
+                f"{name} not in the log: {rows_in_words(unknown, len(column))}; the first is {first!r}"
+            )
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int32)
+
+
+def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
+    """Bring ids from a list, an array, a series or Arrow into an Arrow column, without a copy if possible."""
+    if isinstance(ids, pa.ChunkedArray):
+        return ids
+    if not isinstance(ids, pa.Array):
+        if isinstance(ids, str):
+            raise IdError(f"{name} must be a sequence of ids; got the single string {ids!r}")
+        if isinstance(ids, range):
+            ids = np.arange(ids.start, ids.stop, ids.step)
+        try:
+            ids = pa.array(ids, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+            raise mixed_ids_error(name, ids) from None
+    return ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
+
+
+def mixed_ids_error(name: str, ids: Any) -> IdError:
+    """Say which kinds of Python objects a column of ids mixes, and where the second kind starts."""
+    values = list(ids) if isinstance(ids, Sequence) or hasattr(ids, "__iter__") else [ids]
+    kinds = [type(value).__name__ for value in values]
+    distinct = sorted(set(kinds))
+    if len(distinct) > 1:
+        other = next(row for row, kind in enumerate(kinds) if kind != kinds[0])
+        return IdError(
+            f"{name} mixes ids of {len(distinct)} types: {', '.join(distinct)} (row 0 has {values[0]!r}, row {other} "
+            f"has {values[other]!r}); make them all strings or all integers"
+        )
+    return IdError(f"{name} must hold strings or integers; got {' '.join(distinct) or 'nothing usable'}")
+
+
+def refuse_missing(column: pa.ChunkedArray, name: str) -> None:
+    """Raise `MissingValueError` if the column has nulls or NaN, with their count and first rows."""
+    missing = column.null_count
+    if pa.types.is_floating(column.type):
+        flags = pc.is_null(column, nan_is_null=True)
+        missing = pc.sum(flags).as_py() or 0
+    elif missing:
+        flags = pc.is_null(column)
+    if missing:
+        rows = np.flatnonzero(flags.to_numpy())
+        raise MissingValueError(f"{name} has missing values in {rows_in_words(rows, len(column))}; drop or fill them")
+
+
+def encode_ids(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> tuple[npt.NDArray[np.int32], IdMap]:
+    """Turn a column of ids into positions and their catalogue.
+
+    Parameters
+    ----------
+    column
+        Integers, strings, or either of them dictionary-encoded (categoricals).
+    name
+        What to call the column in errors.
+    from_text
+        The ids were read from a text file, where every id is a string: ids that are all plain integers become
+        integers ("007" is not one: it would lose its zeros), and floats in disguise ("7.0") are refused.
+
+    Examples
+    --------
+    >>> codes, catalogue = encode_ids(pa.chunked_array([[30, 10, 30]]), "user")
+    >>> codes.tolist(), catalogue.ids().tolist()
+    ([1, 0, 1], [10, 30])
+    """
+    refuse_missing(column, name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        raise _float_ids_error(column, name)
+    if pa.types.is_integer(kind):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(kind)
+        return _encode_integers(column, name)
+    if _is_text(kind):
+        codes, ids = _encode_by_dictionary(column)
+        return (codes, IdMap(ids)) if not from_text else _plain_integers_if_all_are(codes, ids, name)
+    raise IdError(f"{name} must hold strings or integers; got {kind}")
+
+
+def _float_ids_error(column: pa.ChunkedArray, name: str) -> IdError:
+    first = ", ".join(str(value) for value in column.slice(0, 3).to_pylist())
+    return IdError(
+        f"{name} holds {len(column):,} floats (first: {first}); ids must be integers or strings: cast the column first"
+    )
+
+
+def _encode_integers(column: pa.ChunkedArray, name: str) -> tuple[npt.NDArray[np.int32], IdMap]:
+    if len(column) == 0:
+        return np.empty(0, np.int32), IdMap(pa.array([], pa.int64()))
+    low, high = (bound.as_py() for bound in pc.min_max(column).values())
+    if high > np.iinfo(np.int64).max:
+        raise IdError(f"{name} holds integers beyond 64 signed bits (largest: {high}); make them strings")
+    if high - low > _TABLE_SLACK * len(column) + 1_000_000:
+        codes, ids = _encode_by_dictionary(column.cast(pa.int64()))
+        return codes, IdMap(ids)
+    seen = np.zeros(high - low + 1, bool)
+    for chunk in column.chunks:
+        seen[_offsets(chunk, low)] = True
+    position = np.cumsum(seen, dtype=np.int32)
+    position -= 1
+    codes = np.empty(len(column), np.int32)
+    start = 0
+    for chunk in column.chunks:
+        codes[start : start + len(chunk)] = position[_offsets(chunk, low)]
+        start += len(chunk)
+    return codes, IdMap(pa.array(np.flatnonzero(seen) + low))
+
+
+def _offsets(chunk: pa.Array, low: int) -> npt.NDArray[np.int64]:
+    return np.asarray(chunk.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - low)
+
+
+def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """Encode by hashing; the chunks' own dictionaries, where they have them, are merged and not spelt out."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks == 0:
+        return np.empty(0, np.int32), pa.array([], column.type.value_type)
+    spelt = pa.concat_arrays([chunk.dictionary for chunk in column.chunks])
+    merged = spelt.dictionary_encode()
+    used = _used_entries(column.chunks, merged.indices.to_numpy(), len(merged.dictionary))
+    kept = merged.dictionary.take(pa.array(np.flatnonzero(used)))
+    order = pc.sort_indices(kept).to_numpy()
+    position = np.zeros(len(used), np.int32)
+    position[np.flatnonzero(used)[order]] = np.arange(len(kept), dtype=np.int32)
+    of_entry = position[merged.indices.to_numpy()]
+    codes = np.empty(len(column), np.int32)
+    row = entry = 0
+    for chunk in column.chunks:
+        codes[row : row + len(chunk)] = of_entry[entry : entry + len(chunk.dictionary)][chunk.indices.to_numpy()]
+        row, entry = row + len(chunk), entry + len(chunk.dictionary)
+    ids = kept.take(pa.array(order))
+    return codes, ids.cast(pa.large_string()) if _is_text(ids.type) else ids
+
+
+def _used_entries(chunks: list[pa.Array], merged: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+    """Flag the dictionary entries that some row uses; categoricals may carry more, which are not ids of this log."""
+    used = np.zeros(size, bool)
+    entry = 0
+    for chunk in chunks:
+        present = np.zeros(len(chunk.dictionary), bool)
+        present[chunk.indices.to_numpy()] = True
+        used[merged[entry : entry + len(present)][present]] = True
+        entry += len(present)
+    return used
+
+
+def _plain_integers_if_all_are(
+    codes: npt.NDArray[np.int32], ids: pa.Array, name: str
+) -> tuple[npt.NDArray[np.int32], IdMap]:
+    if len(ids) == 0:
+        return codes, IdMap(ids)
+    if pc.all(pc.match_substring_regex(ids, _CANONICAL_INTEGER)).as_py():
+        numbers = ids.cast(pa.int64())
+        order = pc.sort_indices(numbers).to_numpy()
+        position = np.empty(len(order), np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        return position[codes], IdMap(numbers.take(pa.array(order)))
+    if pc.all(pc.match_substring_regex(ids, _FLOAT_IN_TEXT)).as_py():
+        raise _float_ids_error(pa.chunked_array([ids]), name)
+    return codes, IdMap(ids)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -1,0 +1,181 @@
+"""What a recommender predicts, in any of the forms people have it: one shape for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from verirec.checks import one_of
+from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, checked_positions
+from verirec.exceptions import PredictionError, rows_in_words
+
+PredictionsLike = Any
+"""A dense array, (users, items, scores), a function of (users, items), `Factors`, or any `CellValues`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    r"""A factor model's predictions, :math:`\mathrm{link}(u \cdot v + b_u + b_i + b)`, without the matrix.
+
+    Parameters
+    ----------
+    user_factors, item_factors
+        Arrays of shape (n_users, k) and (n_items, k).
+    user_constants, item_constants
+        Arrays of shape (n_users,) and (n_items,), or `None` for zeros.
+    constant
+        Added everywhere.
+    link
+        "logistic" turns the sum into a probability, "identity" leaves it.
+
+    Examples
+    --------
+    >>> half = Factors(np.zeros((2, 3)), np.zeros((4, 3)))
+    >>> as_predictions(half, 2, 4).at([0, 1], [3, 3]).tolist()
+    [0.5, 0.5]
+    """
+
+    user_factors: npt.NDArray[Any]
+    item_factors: npt.NDArray[Any]
+    user_constants: npt.NDArray[Any] | None = None
+    item_constants: npt.NDArray[Any] | None = None
+    constant: float = 0.0
+    link: Literal["logistic", "identity"] = "logistic"
+
+
+class _LinkedFactors(FactorCells):
+    def __init__(self, factors: Factors, n_users: int, n_items: int) -> None:
+        user_factors, item_factors = np.asarray(factors.user_factors), np.asarray(factors.item_factors)
+        _expect_shape("user_factors", user_factors, (n_users, user_factors.shape[-1] if user_factors.ndim else 0))
+        _expect_shape("item_factors", item_factors, (n_items, user_factors.shape[1]))
+        _expect_finite("user_factors", user_factors)
+        _expect_finite("item_factors", item_factors)
+        super().__init__(
+            user_factors,
+            item_factors,
+            _constants("user_constants", factors.user_constants, n_users),
+            _constants("item_constants", factors.item_constants, n_items),
+            factors.constant,
+        )
+        self.link = one_of("link", factors.link, ("logistic", "identity"))
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        sums = super().cells(users, items).astype(np.float64, copy=False)
+        return np.asarray(expit(sums)) if self.link == "logistic" else sums
+
+
+class _FunctionCells(CellValues):
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        all_users, all_items = np.broadcast_arrays(users, items)
+        scores = np.asarray(self.function(all_users.ravel(), all_items.ravel()), dtype=np.float64)
+        if scores.shape != (all_users.size,):
+            raise PredictionError(
+                f"the prediction function must give one number a pair, shape ({all_users.size},); got {scores.shape}"
+            )
+        _expect_finite("the prediction function's result", scores)
+        return scores.reshape(all_users.shape)
+
+
+class _TripleCells(CellValues):
+    """Scores of some pairs only: asking for another pair is an error that says how many are missing."""
+
+    def __init__(self, triples: tuple[Any, Any, Any], n_users: int, n_items: int) -> None:
+        users = checked_positions("predictions' users", triples[0], n_users)
+        items = checked_positions("predictions' items", triples[1], n_items)
+        scores = np.asarray(triples[2], dtype=np.float64)
+        if not users.shape == items.shape == scores.shape:
+            raise PredictionError(
+                f"(users, items, scores) must have one length; got {len(users)}, {len(items)} and {scores.shape}"
+            )
+        _expect_finite("predictions' scores", scores)
+        self.n_items = n_items
+        keys = users.astype(np.int64) * n_items + items
+        order = np.argsort(keys, kind="stable")
+        self.keys, self.scores = keys[order], scores[order]
+        repeated = np.flatnonzero(self.keys[1:] == self.keys[:-1])
+        if repeated.size:
+            raise PredictionError(
+                f"predictions score {repeated.size:,} pairs more than once "
+                f"(first: user {self.keys[repeated[0]] // n_items}, item {self.keys[repeated[0]] % n_items})"
+            )
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        wanted = np.atleast_1d(np.asarray(users).astype(np.int64) * self.n_items + items)
+        found = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
+        missing = self.keys[found] != wanted if len(self.keys) else np.ones(wanted.shape, bool)
+        if missing.any():
+            first = int(wanted[missing].ravel()[0])
+            raise PredictionError(
+                f"predictions do not cover {int(missing.sum()):,} of the {wanted.size:,} pairs that are needed "
+                f"(first: user {first // self.n_items}, item {first % self.n_items})"
+            )
+        return np.asarray(self.scores[found])
+
+
+def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> CellValues:
+    """Bring predictions of any form into one: something with `at(users, items)` and `block(users, items)`.
+
+    Parameters
+    ----------
+    predictions
+        A dense array (n_users, n_items); a tuple (users, items, scores) of flat arrays, by position; a function of
+        two flat arrays (users, items); `Factors`, or a tuple (U, V) or (U, V, b_u, b_i), which means logistic ones.
+    n_users, n_items
+        The grid's size.
+
+    Examples
+    --------
+    >>> as_predictions(np.full((2, 3), 0.5), 2, 3).block([0, 1], [2]).tolist()
+    [[0.5], [0.5]]
+    >>> as_predictions(lambda users, items: users / 10, 2, 3).at([1], [2]).tolist()
+    [0.1]
+    >>> as_predictions(([0, 1], [2, 2], [0.3, 0.4]), 2, 3).at([1], [2]).tolist()
+    [0.4]
+    """
+    if isinstance(predictions, CellValues):
+        return predictions
+    if isinstance(predictions, Factors):
+        return _LinkedFactors(predictions, n_users, n_items)
+    if callable(predictions):
+        return _FunctionCells(predictions)
+    if isinstance(predictions, tuple):
+        if len(predictions) == 3:
+            return _TripleCells(predictions, n_users, n_items)
+        if len(predictions) in (2, 4):
+            return _LinkedFactors(Factors(*predictions), n_users, n_items)
+        raise PredictionError(
+            "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
+            f"got {len(predictions)} parts"
+        )
+    matrix = np.asarray(predictions)
+    _expect_shape("a dense array of predictions", matrix, (n_users, n_items))
+    _expect_finite("the predictions", matrix)
+    return DenseCells(matrix.astype(np.float64, copy=False))
+
+
+def _constants(name: str, given: npt.NDArray[Any] | None, size: int) -> npt.NDArray[Any]:
+    constants = np.zeros(size) if given is None else np.asarray(given)
+    _expect_shape(name, constants, (size,))
+    _expect_finite(name, constants)
+    return constants
+
+
+def _expect_shape(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise PredictionError(f"{name} must have shape {shape}; got {array.shape}")
+
+
+def _expect_finite(name: str, array: npt.NDArray[Any]) -> None:
+    if array.dtype.kind not in "fiub":
+        raise PredictionError(f"{name} must be numbers; got {array.dtype}")
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise PredictionError(f"{name} must be finite; NaN or infinity in {rows_in_words(wrong, array.size)}")

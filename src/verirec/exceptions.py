@@ -1,0 +1,115 @@
+"""The errors a user can meet, by name. Each carries one line: what was expected, what came, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class VerirecError(Exception):
+    """Base of every error that verirec raises on purpose."""
+
+
+class ParameterError(VerirecError, ValueError):
+    """An argument is outside what the function can take."""
+
+
+class DataError(VerirecError, ValueError):
+    """The data cannot be used as it is."""
+
+
+class ColumnError(DataError):
+    """A column is missing, named twice, or cannot be told from the others."""
+
+
+class MissingValueError(DataError):
+    """A column has nulls or NaN where a value is needed."""
+
+
+class IdError(DataError):
+    """Ids are of a kind that cannot name a user or an item (floats, mixed types)."""
+
+
+class UnknownIdError(DataError, KeyError):
+    """An id is not in the log's catalogue."""
+
+    # KeyError would show the message in quotes.
+    __str__ = Exception.__str__
+
+
+class PositionError(DataError, IndexError):
+    """A position is negative or beyond the number of users or items."""
+
+
+class LabelError(DataError):
+    """Labels are not 0/1 and no rule makes them so, or the rule leaves one class."""
+
+
+class DuplicatePairError(DataError):
+    """A user-item pair occurs more than once and the rows disagree."""
+
+
+class EmptyLogError(DataError):
+    """There is no row to work on."""
+
+
+class FileFormatError(DataError):
+    """A file is not what its name says: wrong format, truncated, or malformed."""
+
+
+class DatasetNotFoundError(DataError):
+    """A data set's files are not where they were looked for."""
+
+
+class DownloadError(DataError):
+    """A download failed or its checksum does not match."""
+
+
+class NoiseRateError(ParameterError):
+    """Noise rates that leave no signal: negative, or adding up to 1 or more."""
+
+
+class PredictionError(DataError):
+    """Predictions have the wrong shape, do not cover a pair, or are not what the loss needs."""
+
+
+class MemoryBudgetError(VerirecError, MemoryError):
+    """A dense matrix would exceed the memory budget it was given."""
+
+
+class VerirecWarning(UserWarning):
+    """Base of every warning: the result is valid, and something about it should be known."""
+
+
+class RepeatedPairWarning(VerirecWarning):
+    """Repeated pairs with one and the same label were merged into one row."""
+
+
+class IncompleteDatasetWarning(VerirecWarning):
+    """A data set's file has another number of rows than its makers published."""
+
+
+class ScoreWarning(VerirecWarning):
+    """Scores are not probabilities, so the metrics that need probabilities are left out."""
+
+
+def rows_in_words(rows: npt.NDArray[np.integer[Any]] | Sequence[int], total: int, *, most: int = 3) -> str:
+    """Say how many rows, of how many, and which come first.
+
+    Parameters
+    ----------
+    rows
+        Row numbers, in order, counted from 0.
+    total
+        Number of rows looked at.
+
+    Examples
+    --------
+    >>> rows_in_words([4, 17, 80, 81], 1000)
+    '4 of 1,000 rows (first: 4, 17, 80, counting from 0)'
+    """
+    first = ", ".join(str(int(row)) for row in rows[:most])
+    return f"{len(rows):,} of {total:,} rows (first: {first}, counting from 0)"

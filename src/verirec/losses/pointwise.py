@@ -1,0 +1,100 @@
+"""Losses of one prediction against one binary label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.exceptions import ParameterError, PredictionError
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A pointwise loss as its two halves, l(f, 1) and l(f, 0): all that estimators and noise corrections need.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    if_positive, if_negative
+        l(f, 1) and l(f, 0) as functions of an array of predictions.
+    open_unit_interval
+        Whether predictions must be strictly between 0 and 1 for the loss to be finite.
+
+    Examples
+    --------
+    >>> get_loss("squared").of(np.array([0.25, 0.25]), np.array([1, 0])).tolist()
+    [0.5625, 0.0625]
+    """
+
+    name: str
+    if_positive: Callable[[Array], Array]
+    if_negative: Callable[[Array], Array]
+    open_unit_interval: bool = False
+
+    def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
+        """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
+        self.check(predictions)
+        return np.where(labels == 1, self.if_positive(predictions), self.if_negative(predictions))
+
+    def check(self, predictions: Array) -> None:
+        """Raise `PredictionError` if the loss is not finite on these predictions."""
+        if self.open_unit_interval:
+            outside = ~((predictions > 0) & (predictions < 1))
+            if outside.any():
+                worst = predictions[outside].ravel()[:3].tolist()
+                raise PredictionError(
+                    f"the {self.name} loss needs probabilities strictly between 0 and 1; "
+                    f"{int(outside.sum()):,} of {predictions.size:,} predictions are not (first: "
+                    f"{', '.join(format(value, 'g') for value in worst)})"
+                )
+
+
+LossLike = str | Loss | Callable[[Any, Any], Any]
+
+
+def _log_if_positive(predictions: Array) -> Array:
+    return -np.log(predictions)
+
+
+def _log_if_negative(predictions: Array) -> Array:
+    return -np.log1p(-predictions)
+
+
+LOSSES: Final[dict[str, Loss]] = {
+    "log": Loss("log", _log_if_positive, _log_if_negative, open_unit_interval=True),
+    "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2),
+    "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f)),
+}
+
+
+def get_loss(loss: LossLike) -> Loss:
+    """Look a loss up by name ("log", "squared", "absolute"), or wrap a function l(predictions, labels).
+
+    Examples
+    --------
+    >>> get_loss("log").name
+    'log'
+    >>> hinge = get_loss(lambda f, y: np.maximum(0, 1 - (2 * y - 1) * f))
+    >>> hinge.of(np.array([0.5]), np.array([1])).tolist()
+    [0.5]
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        if loss in LOSSES:
+            return LOSSES[loss]
+    elif callable(loss):
+        function = loss
+        return Loss(
+            getattr(loss, "__name__", "custom"),
+            lambda f: np.asarray(function(f, np.ones_like(f)), dtype=np.float64),
+            lambda f: np.asarray(function(f, np.zeros_like(f)), dtype=np.float64),
+        )
+    raise ParameterError(f"loss must be one of {', '.join(sorted(LOSSES))} or a function of (f, y); got {loss!r}")

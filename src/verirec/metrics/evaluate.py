@@ -1,0 +1,101 @@
+"""All metrics of a recommender on a test log."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from verirec.checks import one_of, whole_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.exceptions import ScoreWarning
+from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
+from verirec.metrics.ranking import Array, Convention, UserRankings, checked_scores, same_length
+
+
+class Evaluation(dict[str, float]):
+    """Metrics by name, and the convention they are in.
+
+    Parameters
+    ----------
+    values
+        Name to number.
+    convention
+        What became of users without a positive: see `verirec.metrics.Convention`.
+    """
+
+    def __init__(self, values: dict[str, float], convention: Convention) -> None:
+        super().__init__(values)
+        self.convention = convention
+
+    def to_frame(self) -> Any:
+        """Give one row a metric, as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame({"metric": list(self), "value": list(self.values()), "convention": self.convention})
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False))
+
+
+def evaluate(
+    scores: PredictionsLike, test_log: FeedbackLog, k: int | Iterable[int] = 5, *, convention: Convention = "paper"
+) -> Evaluation:
+    """Measure a recommender on a test log, as it stands: no correction for selection or noise.
+
+    Parameters
+    ----------
+    scores
+        One score a row of the log, shape (n,); or predictions in any form that `as_predictions` takes.
+    test_log
+        Clean ratings of pairs that people did not choose, ideally.
+    k
+        Depth of the ranking metrics, or several.
+    convention
+        "paper": a user without a positive counts as an NDCG of 1, and as 0 elsewhere; "usual": is left out.
+
+    Returns
+    -------
+    auc (over all pairs), ndcg@k, recall@k, precision@k and f1@k (means over users, over each user's test items), and
+    log_loss, brier and calibration_error, which are NaN, with a warning, if the scores are not probabilities. Ties
+    count as their expected value. A metric that needs both classes, or a user with positives, is NaN without them.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1], n_users=2, n_items=2)
+    >>> result = evaluate([0.9, 0.2, 0.4, 0.7], log, k=1)
+    >>> result["auc"], result["ndcg@1"], round(result["log_loss"], 3)
+    (1.0, 1.0, 0.299)
+    """
+    one_of("convention", convention, ("paper", "usual"))
+    depths = [whole_number("k", depth) for depth in ([k] if not isinstance(k, Iterable) else k)]
+    values = _scores_of_rows(scores, test_log)
+    rankings = UserRankings(test_log.users, test_log.labels, values)
+    result = {"auc": rankings.auc}
+    for depth in depths:
+        for name in ("ndcg", "recall", "precision", "f1"):
+            result[f"{name}@{depth}"] = getattr(rankings, name)(depth, convention=convention)
+    proper = {"log_loss": log_loss, "brier": brier_score, "calibration_error": calibration_error}
+    if are_probabilities(values):
+        result |= {name: metric(test_log.labels, values) for name, metric in proper.items()}
+    else:
+        warnings.warn(
+            f"scores go from {values.min():g} to {values.max():g}, so they are not probabilities: "
+            f"{', '.join(proper)} are left out (NaN)",
+            ScoreWarning,
+            stacklevel=2,
+        )
+        result |= dict.fromkeys(proper, float("nan"))
+    return Evaluation(result, convention)
+
+
+def _scores_of_rows(scores: PredictionsLike, log: FeedbackLog) -> Array:
+    is_flat = not callable(scores) and not isinstance(scores, tuple) and np.ndim(scores) == 1
+    if is_flat:
+        values = checked_scores(scores)
+        same_length(log.labels, values)
+        return values
+    return checked_scores(as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items))

@@ -1,0 +1,65 @@
+"""Metrics of probabilities: proper scores and calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import whole_number
+from verirec.exceptions import PredictionError
+from verirec.metrics.ranking import Array, checked_labels, checked_scores, same_length
+
+
+def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
+    r"""Give the mean of :math:`-y \log f - (1-y) \log(1-f)`; f is kept a machine epsilon away from 0 and 1.
+
+    Examples
+    --------
+    >>> round(log_loss([1, 0], [0.8, 0.4]), 4)
+    0.367
+    """
+    truth, f = _checked(labels, probabilities)
+    epsilon = np.finfo(np.float64).eps
+    f = np.clip(f, epsilon, 1 - epsilon)
+    return float(-np.where(truth == 1, np.log(f), np.log1p(-f)).mean())
+
+
+def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
+    """Give the mean of (f - y)^2.
+
+    Examples
+    --------
+    >>> round(brier_score([1, 0], [0.8, 0.4]), 4)
+    0.1
+    """
+    truth, f = _checked(labels, probabilities)
+    return float(np.mean((f - truth) ** 2))
+
+
+def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bins: int = 10) -> float:
+    r"""Give the expected calibration error, :math:`\sum_b (n_b/n)\,|\bar f_b - \bar y_b|` over bins of equal width.
+
+    Examples
+    --------
+    >>> round(calibration_error([1, 0, 1, 1], [0.7, 0.7, 0.7, 0.7]), 4)
+    0.05
+    """
+    truth, f = _checked(labels, probabilities)
+    count = whole_number("bins", bins)
+    of_pair = np.minimum((f * count).astype(np.int64), count - 1)
+    gap = np.bincount(of_pair, weights=f - truth, minlength=count)
+    return float(np.abs(gap).sum() / len(f))
+
+
+def are_probabilities(scores: Array) -> bool:
+    """Tell whether all scores are within 0 and 1."""
+    return bool(((scores >= 0) & (scores <= 1)).all())
+
+
+def _checked(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> tuple[npt.NDArray[np.int8], Array]:
+    truth, f = checked_labels(labels), checked_scores(probabilities)
+    same_length(truth, f)
+    if not are_probabilities(f):
+        outside = int(((f < 0) | (f > 1)).sum())
+        raise PredictionError(f"probabilities must be within 0 and 1; {outside:,} of {f.size:,} are not")
+    return truth, f

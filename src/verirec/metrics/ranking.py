@@ -1,0 +1,183 @@
+r"""Ranking metrics, vectorised over users and safe under ties.
+
+Where scores tie, the order within the tie carries no information: every metric here is its expected value over all
+orders of the tied items. As DCG, hits and F1 are linear in the labels, that is what one gets by giving each item of a
+tie the tie's mean label.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import one_of, whole_number
+from verirec.exceptions import DataError, LabelError, PredictionError
+
+Convention = Literal["paper", "usual"]
+"""What becomes of users without a positive. "paper": they count, with an NDCG of 1 and a Recall of 0, as the paper's
+family of code does. "usual": they are left out."""
+
+Array = npt.NDArray[np.float64]
+
+
+def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Give the area under the ROC curve over all pairs at once: P(a positive's score > a negative's), ties half.
+
+    Parameters
+    ----------
+    labels, scores
+        0/1 and finite numbers, shape (n,).
+
+    Returns
+    -------
+    The area, or NaN if there is one class only.
+
+    Examples
+    --------
+    >>> auc([0, 1, 1], [0.2, 0.2, 0.9])
+    0.75
+    """
+    truth, values = checked_labels(labels), checked_scores(scores)
+    same_length(truth, values)
+    order, tie = _ties(values)
+    return _auc(truth, order, tie)
+
+
+class UserRankings:
+    """Each user's test items in the order of their scores; all metrics at any depth follow from it.
+
+    Only users with at least one row count. The sums run over a user's *test* items, not over the catalogue.
+
+    Parameters
+    ----------
+    users
+        Positions or any other integers, shape (n,).
+    labels, scores
+        0/1 and finite numbers, shape (n,).
+
+    Examples
+    --------
+    >>> rankings = UserRankings([0, 0, 0, 1], [1, 0, 1, 0], [0.9, 0.8, 0.1, 0.5])
+    >>> rankings.recall(1), rankings.recall(1, convention="usual")
+    (0.25, 0.5)
+    """
+
+    def __init__(self, users: npt.ArrayLike, labels: npt.ArrayLike, scores: npt.ArrayLike) -> None:
+        who, truth, values = np.asarray(users), checked_labels(labels), checked_scores(scores)
+        same_length(truth, values)
+        if who.shape != truth.shape or who.dtype.kind not in "iu":
+            raise DataError(f"users must be integers of shape {truth.shape}; got {who.dtype} of shape {who.shape}")
+        score_order, tie = _ties(values)
+        self.auc = _auc(truth, score_order, tie)
+        best_first = tie[-1] - tie
+        rank = np.empty(len(truth), np.int64)
+        rank[score_order] = best_first
+        # One sort by (user, score): `best_first` numbers the distinct scores, so that the two fit one integer.
+        key = who.astype(np.int64) * (int(tie[-1]) + 1) + rank
+        order = np.argsort(key)
+        starts_user = _starts(who[order])
+        self._user_of_row = np.cumsum(starts_user) - 1
+        first_row = np.flatnonzero(starts_user)
+        self._place = np.arange(len(truth)) - first_row[self._user_of_row]
+        self._positives = np.add.reduceat(truth[order], first_row, dtype=np.float64)
+        self._expected_label = _tie_means(truth[order].astype(np.float64), _starts(key[order]))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users with at least one row."""
+        return len(self._positives)
+
+    def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
+        r"""Give the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
+        discounts = 1 / np.log2(np.arange(2, whole_number("k", k) + 2))
+        ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, k).astype(np.int64)]
+        gained = self._top_sum(k, discounts)
+        return self._mean(np.divide(gained, ideal, out=np.ones_like(gained), where=ideal > 0), convention)
+
+    def recall(self, k: int, *, convention: Convention = "paper") -> float:
+        """Give the mean Recall@k: hits among the k best, divided by the user's positives."""
+        return self._mean(self._top_sum(k) / np.maximum(self._positives, 1), convention)
+
+    def precision(self, k: int, *, convention: Convention = "paper") -> float:
+        """Give the mean Precision@k: hits among the k best, divided by k even where a user has fewer rows."""
+        return self._mean(self._top_sum(k) / k, convention)
+
+    def f1(self, k: int, *, convention: Convention = "paper") -> float:
+        """Give the mean F1@k, the harmonic mean of Precision@k and Recall@k: 2 hits / (k + positives)."""
+        return self._mean(2 * self._top_sum(k) / (k + self._positives), convention)
+
+    def _top_sum(self, k: int, by_place: Array | None = None) -> Array:
+        """Sum expected labels over each user's first k places, each place with its factor."""
+        top = self._place < whole_number("k", k)
+        gains = self._expected_label[top]
+        if by_place is not None:
+            gains = gains * by_place[self._place[top]]
+        return np.asarray(np.bincount(self._user_of_row[top], weights=gains, minlength=self.n_users), dtype=np.float64)
+
+    def _mean(self, per_user: Array, convention: str) -> float:
+        if one_of("convention", convention, ("paper", "usual")) == "usual":
+            per_user = per_user[self._positives > 0]
+        return float(per_user.mean()) if per_user.size else float("nan")
+
+
+def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    """Accept a flat array of 0/1 labels, not empty."""
+    truth = np.asarray(labels)
+    if truth.ndim != 1 or truth.size == 0 or truth.dtype.kind not in "fiub":
+        raise LabelError(f"labels must be a flat array of 0/1, not empty; got {truth.dtype} of shape {truth.shape}")
+    wrong = int(((truth != 0) & (truth != 1)).sum())
+    if wrong:
+        raise LabelError(f"labels must be 0/1; {wrong:,} of {truth.size:,} are not")
+    return truth.astype(np.int8, copy=False)
+
+
+def checked_scores(scores: npt.ArrayLike) -> Array:
+    """Accept a flat array of finite scores."""
+    values = np.asarray(scores)
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        raise PredictionError(f"scores must be a flat array of numbers; got {values.dtype} of shape {values.shape}")
+    wrong = int((~np.isfinite(values)).sum())
+    if wrong:
+        raise PredictionError(f"scores must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
+    return values.astype(np.float64, copy=False)
+
+
+def same_length(labels: npt.NDArray[Any], scores: npt.NDArray[Any]) -> None:
+    """Raise `PredictionError` unless there is one score for each label."""
+    if labels.shape != scores.shape:
+        raise PredictionError(f"there must be one score a label, shape {labels.shape}; got {scores.shape}")
+
+
+def _ties(scores: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sort the scores and number the distinct ones, lowest first: (order, number of each in that order)."""
+    order = np.argsort(scores)
+    return order, np.cumsum(_starts(scores[order])) - 1
+
+
+def _starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Flag where a run of equal values starts."""
+    flags = np.empty(len(values), bool)
+    flags[:1] = True
+    np.not_equal(values[1:], values[:-1], out=flags[1:])
+    return flags
+
+
+def _tie_means(labels: Array, starts: npt.NDArray[np.bool_]) -> Array:
+    """Replace each label by the mean of its run."""
+    first = np.flatnonzero(starts)
+    size = np.diff(np.append(first, len(labels)))
+    return np.repeat(np.add.reduceat(labels, first) / size, size)
+
+
+def _auc(labels: npt.NDArray[np.int8], order: npt.NDArray[np.int64], tie: npt.NDArray[np.int64]) -> float:
+    """Count, for each tie, the negatives below it and half of those in it (the Mann-Whitney statistic)."""
+    sorted_labels = labels[order].astype(np.float64)
+    positives = np.bincount(tie, weights=sorted_labels)
+    negatives = np.bincount(tie, weights=1 - sorted_labels)
+    pairs = positives.sum() * negatives.sum()
+    if pairs == 0:
+        return float("nan")
+    below = np.cumsum(negatives) - negatives
+    return float((positives * (below + negatives / 2)).sum() / pairs)

@@ -1,0 +1,244 @@
+"""Making worlds: from parameters, on a real complete matrix, or on a completed one."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import real_number, whole_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.gate import grid_size
+from verirec.data.grid import BLOCK_CELLS, CellValues, DenseCells
+from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.losses import NoiseRates
+from verirec.randomness import RandomState, as_generator, cell_uniforms
+from verirec.simulate.completion import complete_ratings
+from verirec.simulate.levels import (
+    LEVEL_PROBABILITIES,
+    LEVEL_PROPORTIONS,
+    LevelCells,
+    checked_levels,
+    level_propensities,
+    levels_by_rank,
+)
+from verirec.simulate.preferences import LowRankPreferences
+from verirec.simulate.selection import LogisticSelection, Pairs, draw_by_cell
+from verirec.simulate.world import DEFAULT_BUDGET, World
+
+PAPER_RATES = NoiseRates(rho01=0.2, rho10=0.1)
+"""The rates of the paper's studies."""
+
+
+def world(
+    n_users: int = 400,
+    n_items: int = 600,
+    *,
+    noise_rates: NoiseRates = PAPER_RATES,
+    observed: float = 0.08,
+    selectivity: float = 2.0,
+    weak_separability: bool = True,
+    rank: int = 8,
+    random_state: RandomState = None,
+    memory_budget: int = DEFAULT_BUDGET,
+) -> World:
+    r"""Make a world from parameters: low-rank preferences, logistic selection, class-conditional noise.
+
+    Preferences: :math:`\gamma` from a factor model with user and item constants. Selection:
+    :math:`p = \sigma(b + a_u + c_i + s\,\gamma)`. Time and memory grow with the log and with n_users + n_items, not
+    with the grid, so that a million users and a hundred thousand items are no trouble.
+
+    Parameters
+    ----------
+    n_users, n_items
+        The grid's size.
+    noise_rates
+        How often a true preference is logged as its opposite.
+    observed
+        Expected share of the grid that is logged.
+    selectivity
+        s: how much the log-odds of being logged rise from what a user surely dislikes to what they surely like. 0:
+        missing at random given user and item; negative: complaints only.
+    weak_separability
+        True: some pairs are surely liked and some surely not (gamma is 1 and 0), as the paper's anchor rule assumes.
+        False: gamma stays within .1 and .9, as in the paper's own study.
+    rank
+        Length of the factor model's vectors.
+    random_state
+        Seed or generator; the same seed gives the same world.
+    memory_budget
+        Bytes that the world's whole matrices may take; larger worlds are read by `at` and `block`.
+
+    Examples
+    --------
+    >>> world(n_users=40, n_items=60, observed=0.1, random_state=0).log
+    FeedbackLog(261 rows, 40 users x 60 items, 10.88% of the grid, 47.5% positive)
+    """
+    random = as_generator(random_state)
+    n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
+    preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
+    selection = _logistic(preferences, n_users, n_items, observed, selectivity, random)
+    return _observe(
+        preferences, selection, selection.draw(random), (n_users, n_items), noise_rates, random, memory_budget
+    )
+
+
+def on_matrix(
+    preferences: npt.ArrayLike,
+    *,
+    noise_rates: NoiseRates = PAPER_RATES,
+    observed: float = 0.08,
+    selectivity: float = 2.0,
+    random_state: RandomState = None,
+    memory_budget: int = DEFAULT_BUDGET,
+) -> World:
+    """Make a world on top of known preferences, such as KuaiRec's complete block: selection and noise are simulated.
+
+    Parameters
+    ----------
+    preferences
+        Shape (n_users, n_items): true labels (0/1), or probabilities that labels are drawn from.
+    noise_rates, observed, selectivity, random_state, memory_budget
+        As in `world`.
+
+    Examples
+    --------
+    >>> truth = np.random.default_rng(0).integers(2, size=(30, 40))
+    >>> bool((on_matrix(truth, random_state=0).true_labels == truth).all())
+    True
+    """
+    matrix = np.asarray(preferences)
+    if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiub":
+        raise ParameterError(f"preferences must be a matrix of numbers; got {matrix.dtype} of shape {matrix.shape}")
+    if not ((matrix >= 0) & (matrix <= 1)).all():
+        wrong = int((~((matrix >= 0) & (matrix <= 1))).sum())
+        raise ParameterError(f"preferences must be within 0 and 1; {wrong:,} of {matrix.size:,} cells are not")
+    random = as_generator(random_state)
+    cells = DenseCells(matrix.astype(np.float64))
+    shape = (matrix.shape[0], matrix.shape[1])
+    selection = _logistic(cells, *shape, observed, selectivity, random)
+    return _observe(cells, selection, selection.draw(random), shape, noise_rates, random, memory_budget)
+
+
+def on_levels(
+    levels: npt.ArrayLike,
+    *,
+    noise_rates: NoiseRates = PAPER_RATES,
+    probabilities: tuple[float, ...] = LEVEL_PROBABILITIES,
+    propensities: tuple[float, ...] | None = None,
+    random_state: RandomState = None,
+    memory_budget: int = DEFAULT_BUDGET,
+) -> World:
+    """Make a world of five integer levels, each with its preference probability and its propensity (paper, Section 4).
+
+    Parameters
+    ----------
+    levels
+        Integers 1 to 5, shape (n_users, n_items).
+    probabilities
+        Gamma of levels 1 to 5.
+    propensities
+        p of levels 1 to 5; by default `level_propensities()`, the paper's formula.
+    noise_rates, random_state, memory_budget
+        As in `world`.
+
+    Examples
+    --------
+    >>> world = on_levels(np.full((20, 30), 5), random_state=0)
+    >>> float(world.propensities[0, 0]), float(world.preferences[0, 0])
+    (0.5, 0.9)
+    """
+    matrix = checked_levels(levels)
+    by_level = level_propensities() if propensities is None else propensities
+    for name, values in (("probabilities", probabilities), ("propensities", by_level)):
+        if len(values) != 5:
+            raise ParameterError(f"{name} must be 5 numbers, one a level; got {len(values)}")
+        for value in values:
+            real_number(name, value, above=0, below=1, closed=True)
+    random = as_generator(random_state)
+    selection = LevelCells(matrix, tuple(by_level))
+    shape = (matrix.shape[0], matrix.shape[1])
+    drawn = draw_by_cell(selection, *shape, random)
+    gamma = LevelCells(matrix, tuple(probabilities))
+    return _observe(gamma, selection, drawn, shape, noise_rates, random, memory_budget, matrix)
+
+
+def on_completed(
+    log: FeedbackLog,
+    *,
+    noise_rates: NoiseRates = PAPER_RATES,
+    proportions: tuple[float, ...] = LEVEL_PROPORTIONS,
+    propensities: tuple[float, ...] | None = None,
+    random_state: RandomState = None,
+    memory_budget: int = DEFAULT_BUDGET,
+) -> World:
+    """Make the paper's semi-synthetic world: ratings completed by matrix factorisation, sorted into five levels.
+
+    Parameters
+    ----------
+    log
+        With ratings, such as `load_dataset("movielens-100k").train`.
+    proportions
+        Shares of the five levels, lowest first.
+    propensities, noise_rates, random_state, memory_budget
+        As in `on_levels`.
+
+    Examples
+    --------
+    >>> ratings = np.random.default_rng(0).integers(1, 6, 200)
+    >>> users, items = np.divmod(np.random.default_rng(1).choice(600, 200, replace=False), 30)
+    >>> log = FeedbackLog.from_arrays(users, items, ratings, n_users=20, n_items=30, positive_from=3)
+    >>> np.bincount(on_completed(log, random_state=0).levels.ravel())[1:].tolist()
+    [318, 144, 84, 42, 12]
+    """
+    levels = levels_by_rank(complete_ratings(log), proportions)
+    return on_levels(
+        levels,
+        noise_rates=noise_rates,
+        propensities=propensities,
+        random_state=random_state,
+        memory_budget=memory_budget,
+    )
+
+
+def _logistic(
+    preferences: CellValues,
+    n_users: int,
+    n_items: int,
+    observed: float,
+    selectivity: float,
+    random: np.random.Generator,
+) -> LogisticSelection:
+    return LogisticSelection(
+        preferences,
+        n_users,
+        n_items,
+        observed=real_number("observed", observed, above=0, below=1),
+        selectivity=real_number("selectivity", selectivity, above=-20, below=20, closed=True),
+        random=random,
+    )
+
+
+def _observe(
+    preferences: CellValues,
+    selection: CellValues,
+    drawn: Pairs,
+    shape: tuple[int, int],
+    noise_rates: NoiseRates,
+    random: np.random.Generator,
+    memory_budget: int,
+    levels: npt.NDArray[np.int8] | None = None,
+) -> World:
+    """Give the drawn pairs their true and noisy labels, and the world its keys."""
+    users, items = drawn
+    if len(users) == 0:
+        raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
+    label_key, noise_key = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
+    labels = np.empty(len(users), np.int8)
+    for start in range(0, len(users), BLOCK_CELLS):
+        part = slice(start, start + BLOCK_CELLS)
+        keys = users[part].astype(np.uint64) * np.uint64(shape[1]) + items[part].astype(np.uint64)
+        true_labels = cell_uniforms(label_key, keys) < preferences.cells(users[part], items[part])
+        labels[part] = noise_rates.observe(true_labels, cell_uniforms(noise_key, keys))
+    log = FeedbackLog.from_arrays(users, items, labels, n_users=shape[0], n_items=shape[1])
+    budget = whole_number("memory_budget", memory_budget)
+    return World(log, noise_rates, preferences, selection, label_key, noise_key, levels, budget)

@@ -1,0 +1,187 @@
+"""A world whose truth is known in every cell, and which is never larger in memory than its log and a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues, Positions, blocks
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.exceptions import MemoryBudgetError
+from verirec.losses import LossLike, NoiseRates, get_loss
+from verirec.randomness import cell_uniforms
+
+DEFAULT_BUDGET: Final = 1 << 30
+
+_BYTES_PER_CELL: Final = 8 + 8 + 1 + 1 + 1
+
+
+class WorldCells(NamedTuple):
+    """All there is to know of some cells, each an array of one shape."""
+
+    preferences: npt.NDArray[np.float64]
+    true_labels: npt.NDArray[np.int8]
+    propensities: npt.NDArray[np.float64]
+    observed: npt.NDArray[np.bool_]
+    noisy_labels: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    r"""A simulated world: preferences, what people say, what gets logged, and the truth beside it.
+
+    For each pair: preference probability :math:`\gamma`, true label :math:`r^* \sim Bern(\gamma)`, propensity p,
+    observation :math:`o \sim Bern(p)`, and the label r that is (or would be) logged, :math:`r^*` flipped with the
+    noise rates. Cells are worked out where they are asked for: `at` and `block` serve worlds of any size, and the
+    whole matrices (`preferences`, `true_labels`, `propensities`, `observed`, `noisy_labels`) are there as long as
+    they fit `memory_budget`.
+
+    Make one with `verirec.simulate.world`, `on_matrix`, `on_levels` or `on_completed`.
+
+    Parameters
+    ----------
+    log
+        What a user of the world would have: the observed pairs with their noisy labels, by user and item.
+    noise_rates
+        The true ones.
+    levels
+        The integer level of each cell, for worlds made of levels.
+    memory_budget
+        Bytes that the whole matrices may take together.
+    """
+
+    log: FeedbackLog
+    noise_rates: NoiseRates
+    preference_values: CellValues
+    propensity_values: CellValues
+    label_key: np.uint64
+    noise_key: np.uint64
+    levels: npt.NDArray[np.int8] | None = None
+    memory_budget: int = DEFAULT_BUDGET
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.log.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.log.n_items
+
+    def __repr__(self) -> str:
+        size = f"{self.n_users:,} users x {self.n_items:,} items"
+        return f"World({size}, {self.log.density:.2%} observed, {self.noise_rates})"
+
+    def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
+        """Give the truth of single pairs: positions of shape (n,), fields of shape (n,).
+
+        Examples
+        --------
+        >>> from verirec import simulate
+        >>> world = simulate.world(n_users=40, n_items=60, random_state=0)
+        >>> bool((world.at([3, 5], [7, 9]).true_labels == world.true_labels[[3, 5], [7, 9]]).all())
+        True
+        """
+        return self._cells(np.asarray(users), np.asarray(items))
+
+    def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
+        """Give the truth of a rectangle: `users` (a,), `items` (b,), fields of shape (a, b)."""
+        return self._cells(np.asarray(users)[:, None], np.asarray(items)[None, :])
+
+    def _cells(self, users: Positions, items: Positions) -> WorldCells:
+        keys = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
+        preferences = self.preference_values.cells(users, items)
+        true_labels = (cell_uniforms(self.label_key, keys) < preferences).astype(np.int8)
+        return WorldCells(
+            preferences,
+            true_labels,
+            self.propensity_values.cells(users, items),
+            self._is_observed(keys),
+            self.noise_rates.observe(true_labels, cell_uniforms(self.noise_key, keys)),
+        )
+
+    @cached_property
+    def _log_keys(self) -> npt.NDArray[np.uint64]:
+        return self.log.users.astype(np.uint64) * np.uint64(self.n_items) + self.log.items.astype(np.uint64)
+
+    def _is_observed(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        found = np.minimum(np.searchsorted(self._log_keys, keys), len(self.log) - 1)
+        return np.asarray(self._log_keys[found] == keys)
+
+    @cached_property
+    def _whole(self) -> WorldCells:
+        size = self.log.n_cells * _BYTES_PER_CELL
+        if size > self.memory_budget:
+            raise MemoryBudgetError(
+                f"the matrices of {self.n_users:,} x {self.n_items:,} cells would take {size / 1e9:,.1f} GB, above the "
+                f"memory_budget of {self.memory_budget / 1e9:,.1f} GB; use world.at(users, items) or "
+                "world.block(users, items)"
+            )
+        kinds = (np.float64, np.int8, np.float64, np.bool_, np.int8)
+        matrices: list[npt.NDArray[Any]] = [np.empty((self.n_users, self.n_items), kind) for kind in kinds]
+        for users, items in blocks(self.n_users, self.n_items):
+            place = np.ix_(users, items)
+            for matrix, part in zip(matrices, self.block(users, items), strict=True):
+                matrix[place] = part
+        for matrix in matrices:
+            matrix.flags.writeable = False
+        return WorldCells(*matrices)
+
+    @property
+    def preferences(self) -> npt.NDArray[np.float64]:
+        """Gamma of every pair, shape (n_users, n_items)."""
+        return self._whole.preferences
+
+    @property
+    def true_labels(self) -> npt.NDArray[np.int8]:
+        """What every user truly prefers, r*."""
+        return self._whole.true_labels
+
+    @property
+    def propensities(self) -> npt.NDArray[np.float64]:
+        """The true p of every pair."""
+        return self._whole.propensities
+
+    @property
+    def observed(self) -> npt.NDArray[np.bool_]:
+        """Which pairs are in the log, o."""
+        return self._whole.observed
+
+    @property
+    def noisy_labels(self) -> npt.NDArray[np.int8]:
+        """What every user says or would say, r."""
+        return self._whole.noisy_labels
+
+    def true_inaccuracy(self, predictions: PredictionsLike, loss: LossLike = "log") -> float:
+        r"""Give the true prediction inaccuracy, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)` (paper, Section 3.1).
+
+        Parameters
+        ----------
+        predictions
+            A dense array, (users, items, scores) for every pair, a function of (users, items), or factors.
+        loss
+            "log", "squared", "absolute", or a function of (f, y).
+
+        Examples
+        --------
+        >>> from verirec import simulate
+        >>> world = simulate.world(n_users=40, n_items=60, random_state=0)
+        >>> round(world.true_inaccuracy(lambda users, items: np.full(len(users), 0.5)), 4)
+        0.6931
+        """
+        values = as_predictions(predictions, self.n_users, self.n_items)
+        measured = get_loss(loss)
+        total = 0.0
+        for users, items in blocks(self.n_users, self.n_items):
+            total += float(measured.of(values.block(users, items), self._true_labels(users, items)).sum())
+        return total / self.log.n_cells
+
+    def _true_labels(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        keys = users.astype(np.uint64)[:, None] * np.uint64(self.n_items) + items.astype(np.uint64)[None, :]
+        return (cell_uniforms(self.label_key, keys) < self.preference_values.block(users, items)).astype(np.int8)
