@@ -56,8 +56,8 @@ def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> R
 
 def rows_to_keep(
     policy: str, users: Column, items: Column, n_users: int, n_items: int, labels: Column, values: Column, times: Any
-) -> Rows | None:
-    """Apply a policy for repeated pairs; `None` means that every row stays.
+) -> npt.NDArray[np.bool_] | None:
+    """Apply a policy for repeated pairs: flag the rows that stay; `None` means that all do.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def rows_to_keep(
     is_best = np.append(pairs[order][1:] != pairs[order][:-1], True)
     keep = np.ones(len(users), bool)
     keep[rows[order[~is_best]]] = False
-    return np.flatnonzero(keep)
+    return keep
 
 
 def _refuse_disagreement(rows: Rows, pairs: Column, labels: Column, total: int) -> None:

@@ -1,0 +1,91 @@
+"""verirec datasets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from verirec.checks import one_of
+from verirec.data.datasets import CATALOGUE, data_home_folder, fetch_dataset, find_dataset
+
+app = typer.Typer(help="The data sets of the field: what there is, and where it is.", invoke_without_command=True)
+
+DataFolder = Annotated[
+    Path | None, typer.Option("--data", help="Folder that holds the data sets; by default $VERIREC_DATA or the cache.")
+]
+
+
+@app.callback()
+def datasets(
+    context: typer.Context,
+    data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """List the data sets, where each was found, and how to get the others.
+
+    Example: verirec datasets --data ~/data
+    """
+    if context.invoked_subcommand is not None:
+        return
+    home = data_home_folder(data)
+    found = {name: find_dataset(info, home) for name, info in CATALOGUE.items()}
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "title": info.title,
+                "users": info.size[0],
+                "items": info.size[1],
+                "ratings": info.size[2],
+                "positive_from": info.positive_from,
+                "found": None if found[name] is None else str(found[name]),
+                "downloadable": info.download is not None,
+                "source": info.source,
+            }
+            for name, info in CATALOGUE.items()
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    _print_table(home, found)
+
+
+def _print_table(home: Path, found: dict[str, Path | None]) -> None:
+    console = Console()
+    console.print(f"Data sets, looked for in {home}", soft_wrap=True)
+    table = Table()
+    table.add_column("Name", no_wrap=True)
+    table.add_column("What")
+    table.add_column("Users x items", justify="right", no_wrap=True)
+    table.add_column("Ratings", justify="right", no_wrap=True)
+    table.add_column("Here")
+    for name, info in CATALOGUE.items():
+        users, items, ratings = info.size
+        table.add_row(name, info.title, f"{users:,} x {items:,}", f"{ratings:,}", "yes" if found[name] else "no")
+    console.print(table)
+    for name, info in CATALOGUE.items():
+        if found[name] is None:
+            how = f"verirec datasets fetch {name}" if info.download else info.source
+            console.print(f"{name}: {how}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A data set's name.")],
+    data: DataFolder = None,
+) -> None:
+    """Download a data set whose makers let anyone do so, and check it.
+
+    Example: verirec datasets fetch movielens-100k --data ~/data
+    """
+    info = CATALOGUE[one_of("name", name, CATALOGUE)]
+    home = data_home_folder(data)
+    folder = find_dataset(info, home)
+    if folder is None:
+        with Console(stderr=True).status(f"Downloading {name}"):
+            folder = fetch_dataset(info, home)
+    Console().print(f"{name} is in {folder}", soft_wrap=True)
