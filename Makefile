@@ -24,7 +24,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python

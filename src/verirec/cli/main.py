@@ -40,9 +40,10 @@ def verirec(
 
 def main() -> None:
     """Run the command; a user's mistake ends in one line and exit code 2, never in a traceback."""
-    warnings.showwarning = _one_line_warning
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _one_line_warning
+            app()
     except VerirecError as error:
         typer.echo(f"verirec: {' '.join(str(error).split())}", err=True)
         sys.exit(2)
@@ -55,6 +56,6 @@ def main() -> None:
         sys.exit(141)
 
 
-def _one_line_warning(message: Any, category: type[Warning], *_: Any) -> None:
+def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     name = "warning" if issubclass(category, VerirecWarning) else category.__name__
     typer.echo(f"verirec: {name}: {message}", err=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import Final
+from typing import Any, Final
 
+import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -16,14 +17,17 @@ ESTIMATE_COLOUR: Final = "#0072b2"
 TRUTH_COLOUR: Final = "#d55e00"
 """From Okabe and Ito's palette, told apart by shape as well."""
 
-_FONT: Final = {"font.family": "sans-serif", "font.size": 11, "svg.fonttype": "none", "svg.hashsalt": "verirec"}
+_STYLE: Final[dict[Any, Any]] = {
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "verirec",
+}
 
 
 def estimates_plot(estimates: dict[str, Estimate], truth: dict[str, float]) -> Markup:
     """Draw each recommender's estimate with its interval, and the truth beside it."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(_FONT):
+    with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7, 0.9 + 0.75 * len(estimates)), layout="constrained")
         axes = figure.add_subplot()
         for row, (name, estimate) in enumerate(reversed(estimates.items())):

@@ -1,0 +1,48 @@
+"""What the tests share: the real data where it is at hand, and small logs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from verirec import FeedbackLog
+from verirec.data.datasets import CATALOGUE, find_dataset
+
+hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
+hypothesis.settings.load_profile("default")
+
+REPOSITORY = Path(__file__).parents[1]
+REAL_DATA = Path(os.environ.get("VERIREC_DATA", REPOSITORY.parent / "shared" / "data"))
+
+
+@pytest.fixture
+def real_data():
+    """Give the folder of a data set's real files, or skip with a reason."""
+
+    def home(name: str) -> Path:
+        if find_dataset(CATALOGUE[name], REAL_DATA) is None:
+            pytest.skip(f"{name} is not at hand: its files are not in $VERIREC_DATA or beside the repository")
+        return REAL_DATA
+
+    return home
+
+
+@pytest.fixture
+def small_log() -> FeedbackLog:
+    """Three users, four items, six ratings, everything optional included."""
+    return FeedbackLog.from_arrays(
+        users=[0, 0, 1, 1, 2, 2],
+        items=[0, 1, 1, 2, 0, 3],
+        labels=[5, 1, 4, 2, 3, 1],
+        n_users=3,
+        n_items=4,
+        positive_from=3,
+        timestamps=[10, 20, 30, 40, 50, 60],
+        propensities=[0.5, 0.1, 0.5, 0.2, 0.9, 1.0],
+        weights=[1, 2, 1, 1, 0.5, 1],
+        unbiased=[True, False, False, True, False, False],
+        user_features=[[1, 0], [0, 1], [1, 1]],
+    )
