@@ -12,6 +12,7 @@ from rich.table import Table
 
 from verirec.checks import one_of
 from verirec.data.datasets import CATALOGUE, data_home_folder, fetch_dataset, find_dataset
+from verirec.exceptions import DatasetNotFoundError
 
 app = typer.Typer(help="The data sets of the field: what there is, and where it is.", invoke_without_command=True)
 
@@ -33,6 +34,8 @@ def datasets(
     if context.invoked_subcommand is not None:
         return
     home = data_home_folder(data)
+    if data is not None and not home.is_dir():
+        raise DatasetNotFoundError(f"no data folder {str(home)!r}")
     found = {name: find_dataset(info, home) for name, info in CATALOGUE.items()}
     if as_json:
         rows = [

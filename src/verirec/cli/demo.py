@@ -9,8 +9,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.reports import run_demo, write_report
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report.html and summary.json.")] = Path("verirec-demo"),
@@ -20,6 +18,9 @@ def demo(
 
     Example: verirec demo --out demo
     """
+    # Plotting takes a second to import, and only this verb needs it.
+    from verirec.reports import run_demo, write_report
+
     console = Console()
     with Console(stderr=True).status("Making a world and judging two recommenders in it"):
         result = run_demo(seed)

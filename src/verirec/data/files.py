@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from verirec.data import gate
 from verirec.data.feedback_log import FeedbackLog, LogOptions
+from verirec.data.ids import is_text
 from verirec.exceptions import ColumnError, FileFormatError, ParameterError
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
@@ -51,6 +52,9 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
     FeedbackLog(2 rows, 2 users x 1 items, 100.00% of the grid, 50.0% positive)
     >>> folder.cleanup()
     """
+    unknown = set(options) - set(LogOptions.__annotations__)
+    if unknown:
+        raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     file = Path(path)
     roles = gate.Roles(**{role: options.pop(role, None) for role in _ROLE_NAMES})  # type: ignore[misc]
     ending = _ending(file)
@@ -127,7 +131,7 @@ def _read_parquet(file: Path, roles: gate.Roles) -> tuple[pa.Table, gate.Roles]:
     metadata = pq.read_metadata(file)
     schema = metadata.schema.to_arrow_schema()
     settled = roles.resolve(schema.names)
-    text = [name for name in (str(settled.user), str(settled.item)) if _is_text(schema.field(name).type)]
+    text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
     if not text:
         return pq.read_table(file, columns=settled.names()), settled
     compact = [name for name in text if not _is_spelt_out(metadata, name)]
@@ -177,10 +181,6 @@ def _is_spelt_out(metadata: Any, name: str) -> bool:
         if column.path_in_schema == name:
             return bool(column.total_uncompressed_size > _SPELT_OUT_BYTES * max(1, column.num_values))
     return True
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _one_line(error: Exception) -> str:

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from verirec.checks import real_number, whole_number
 from verirec.data.grid import checked_positions
-from verirec.data.ids import IdMap, encode_ids, refuse_missing
+from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.pairs import rows_to_keep
 from verirec.exceptions import (
     ColumnError,
@@ -28,6 +29,8 @@ Column = npt.NDArray[Any]
 
 MAX_SIZE: Final = 2**31 - 1
 """Positions are int32."""
+
+_NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset({"user", "userid", "uid", "customer", "customerid", "reviewerid"}),
@@ -84,6 +87,8 @@ def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:
     if len(matches) == 1:
         return matches[0]
     found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
+    if len(columns) == 1:
+        found += "; if fields are not parted as the file's ending says, give delimiter=..."
     raise ColumnError(
         f"cannot tell which column is the {role} ({found}); name it: {role}=...; the columns are: {', '.join(columns)}"
     )
@@ -259,13 +264,24 @@ def _numbers(table: pa.Table, name: str) -> Column:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        first = column[0].as_py()
-        raise LabelError(f"column {name!r} must hold numbers; got {kind} (row 0 has {first!r})")
+        raise _not_numbers(column, name)
     values: Column = column.to_numpy()
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         rows = np.flatnonzero(~np.isfinite(values))
         raise DataError(f"column {name!r} must be finite; infinite in {rows_in_words(rows, len(values))}")
     return values.astype(np.int8) if values.dtype.kind == "b" else values
+
+
+def _not_numbers(column: pa.ChunkedArray, name: str) -> LabelError:
+    """Say where a column first holds something that is not a number: one stray word turns all of it into text."""
+    rows = np.arange(len(column))
+    if is_text(column.type):
+        numeric = pc.match_substring_regex(column, _NUMBER).to_numpy()
+        rows = rows if numeric.all() else np.flatnonzero(~numeric)
+    return LabelError(
+        f"column {name!r} must hold numbers; got {column.type} in {rows_in_words(rows, len(column))}, where row "
+        f"{rows[0]} has {column[int(rows[0])].as_py()!r}"
+    )
 
 
 def _times(table: pa.Table, name: str) -> Column:

@@ -91,8 +91,8 @@ class IdMap:
         refuse_missing(column, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if _is_text(column.type) != _is_text(catalogue.type):
-            ours, theirs = ("strings", "integers") if _is_text(catalogue.type) else ("integers", "strings")
+        if is_text(column.type) != is_text(catalogue.type):
+            ours, theirs = ("strings", "integers") if is_text(catalogue.type) else ("integers", "strings")
             raise UnknownIdError(f"{name} must be {ours}, as in the log; got {theirs} (first: {column[0].as_py()!r})")
         found = pc.index_in(column.cast(catalogue.type), value_set=catalogue)
         if found.null_count:
@@ -174,7 +174,7 @@ def encode_ids(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -
         if pa.types.is_dictionary(column.type):
             column = column.cast(kind)
         return _encode_integers(column, name)
-    if _is_text(kind):
+    if is_text(kind):
         codes, ids = _encode_by_dictionary(column)
         return (codes, IdMap(ids)) if not from_text else _plain_integers_if_all_are(codes, ids, name)
     raise IdError(f"{name} must hold strings or integers; got {kind}")
@@ -233,7 +233,7 @@ def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32
         codes[row : row + len(chunk)] = of_entry[entry : entry + len(chunk.dictionary)][chunk.indices.to_numpy()]
         row, entry = row + len(chunk), entry + len(chunk.dictionary)
     ids = kept.take(pa.array(order))
-    return codes, ids.cast(pa.large_string()) if _is_text(ids.type) else ids
+    return codes, ids.cast(pa.large_string()) if is_text(ids.type) else ids
 
 
 def _used_entries(chunks: list[pa.Array], merged: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
@@ -264,5 +264,6 @@ def _plain_integers_if_all_are(
     return codes, IdMap(ids)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether an Arrow type holds strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from verirec.checks import real_number
 from verirec.exceptions import DataError
@@ -56,5 +56,5 @@ def estimate_from_terms(numerators: Array, denominators: Array, *, confidence: f
         raise DataError("the estimate's denominators add up to 0: no pair counts")
     value = float(numerators.sum()) / total
     error = float(np.sqrt(((numerators - value * denominators) ** 2).sum())) / total
-    half_width = float(norm.ppf((1 + level) / 2)) * error
+    half_width = float(ndtri((1 + level) / 2)) * error
     return Estimate(value, error, (value - half_width, value + half_width), level)

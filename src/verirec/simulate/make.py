@@ -76,7 +76,7 @@ def world(
     random = as_generator(random_state)
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
     preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
-    selection = _logistic(preferences, n_users, n_items, observed, selectivity, random)
+    selection = LogisticSelection(preferences, (n_users, n_items), observed, selectivity, random)
     return _observe(
         preferences, selection, selection.draw(random), (n_users, n_items), noise_rates, random, memory_budget
     )
@@ -115,7 +115,7 @@ def on_matrix(
     random = as_generator(random_state)
     cells = DenseCells(matrix.astype(np.float64))
     shape = (matrix.shape[0], matrix.shape[1])
-    selection = _logistic(cells, *shape, observed, selectivity, random)
+    selection = LogisticSelection(cells, shape, observed, selectivity, random)
     return _observe(cells, selection, selection.draw(random), shape, noise_rates, random, memory_budget)
 
 
@@ -197,24 +197,6 @@ def on_completed(
         propensities=propensities,
         random_state=random_state,
         memory_budget=memory_budget,
-    )
-
-
-def _logistic(
-    preferences: CellValues,
-    n_users: int,
-    n_items: int,
-    observed: float,
-    selectivity: float,
-    random: np.random.Generator,
-) -> LogisticSelection:
-    return LogisticSelection(
-        preferences,
-        n_users,
-        n_items,
-        observed=real_number("observed", observed, above=0, below=1),
-        selectivity=real_number("selectivity", selectivity, above=-20, below=20, closed=True),
-        random=random,
     )
 
 

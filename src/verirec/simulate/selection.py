@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from verirec.checks import real_number
 from verirec.data.grid import BLOCK_CELLS, CellValues, Positions, blocks
 
 ACTIVITY_SPREAD: Final = 0.5
@@ -31,20 +32,19 @@ class LogisticSelection(CellValues):
     def __init__(
         self,
         preferences: CellValues,
-        n_users: int,
-        n_items: int,
-        *,
+        shape: tuple[int, int],
         observed: float,
         selectivity: float,
         random: np.random.Generator,
     ) -> None:
+        wanted = real_number("observed", observed, above=0, below=1)
+        self.selectivity = real_number("selectivity", selectivity, above=-20, below=20, closed=True)
         self.preferences = preferences
-        self.n_users, self.n_items = n_users, n_items
-        self.selectivity = selectivity
-        self.user_constants = random.normal(0, ACTIVITY_SPREAD, n_users)
-        self.item_constants = random.normal(0, POPULARITY_SPREAD, n_items)
+        self.n_users, self.n_items = shape
+        self.user_constants = random.normal(0, ACTIVITY_SPREAD, self.n_users)
+        self.item_constants = random.normal(0, POPULARITY_SPREAD, self.n_items)
         self.intercept = 0.0
-        self.intercept = self._intercept_for(observed, random)
+        self.intercept = self._intercept_for(wanted, random)
 
     def logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Give the log-odds of being observed."""
