@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from verirec.data import gate
-from verirec.data.features import Features, catalogue_of, feature_matrix, features_by_id
-from verirec.data.frames import arrow_columns, as_arrow
+from verirec.data.features import Features, feature_matrix
+from verirec.data.frames import arrow_columns
 from verirec.data.ids import IdMap
-from verirec.data.pairs import DuplicatePolicy, rows_to_keep
+from verirec.data.pairs import DuplicatePolicy
+from verirec.data.roles import Roles
+from verirec.data.tables import log_columns
 from verirec.exceptions import DataError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
-
-ROW_COLUMNS: Final = ("users", "items", "labels", "ratings", "timestamps", "propensities", "weights", "unbiased")
 
 
 class LogOptions(TypedDict, total=False):
@@ -160,9 +160,8 @@ class FeedbackLog:
         >>> log.labels.tolist(), log.user_ids.ids(log.users).tolist()
         ([1, 0, 1], ['ann', 'bob', 'ann'])
         """
-        roles = gate.Roles(user, item, rating, timestamp, propensity, weight, unbiased)
-        table, roles = arrow_columns(frame, roles)
-        return cls._from_arrow(
+        table, roles = arrow_columns(frame, Roles(user, item, rating, timestamp, propensity, weight, unbiased))
+        columns = log_columns(
             table,
             roles,
             positive_from=positive_from,
@@ -172,48 +171,6 @@ class FeedbackLog:
             user_features=user_features,
             item_features=item_features,
         )
-
-    @classmethod
-    def _from_arrow(
-        cls,
-        table: pa.Table,
-        roles: gate.Roles,
-        *,
-        positive_from: float | None = None,
-        duplicates: str = "error",
-        all_users: Any = None,
-        all_items: Any = None,
-        user_features: Any = None,
-        item_features: Any = None,
-        from_text: bool = False,
-    ) -> FeedbackLog:
-        feature_tables: dict[str, pa.Table | None] = {}
-        catalogues: dict[str, IdMap | None] = {}
-        for side, ids, features, id_column in (
-            ("user", all_users, user_features, str(roles.user)),
-            ("item", all_items, item_features, str(roles.item)),
-        ):
-            name = f"{side}_features"
-            feature_tables[side] = None if features is None else as_arrow(features, name)
-            if ids is not None:
-                catalogues[side] = IdMap.of(ids, name=f"all_{side}s")
-            else:
-                features_table = feature_tables[side]
-                catalogues[side] = None if features_table is None else catalogue_of(features_table, id_column, name)
-        columns = gate.log_columns(
-            table,
-            roles,
-            positive_from=positive_from,
-            duplicates=duplicates,
-            all_users=catalogues["user"],
-            all_items=catalogues["item"],
-            from_text=from_text,
-        )
-        for side, id_column in (("user", str(roles.user)), ("item", str(roles.item))):
-            features_table = feature_tables[side]
-            if features_table is not None:
-                name = f"{side}_features"
-                columns[name] = features_by_id(features_table, id_column, columns[f"{side}_ids"], name)
         return cls._of_checked(**columns)
 
     @classmethod
@@ -332,7 +289,7 @@ class FeedbackLog:
         if index.dtype == bool and index.shape != (len(self),):
             raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
         columns = dict(vars(self))
-        for name in ROW_COLUMNS:
+        for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
                 columns[name] = columns[name][index]
         return self._of_checked(**columns)
@@ -394,34 +351,18 @@ class FeedbackLog:
 
 
 def _checked(columns: dict[str, Any], *, positive_from: float | None, duplicates: str) -> dict[str, Any]:
-    """Pass positions and labels through the gate."""
-    sizes = {side: gate.grid_size(f"n_{side}s", columns[f"n_{side}s"]) for side in ("user", "item")}
-    n_users, n_items = sizes["user"], sizes["item"]
-    rows = gate.checked_arrays({name: columns.get(name) for name in ROW_COLUMNS}, n_users, n_items)
-    gate.refuse_empty(len(rows["users"]))
-    given = rows["labels"]
-    rows["labels"] = gate.binary_labels(given, positive_from, "labels")
-    if positive_from is not None:
-        rows["ratings"] = given.astype(np.float32)
-    keep = rows_to_keep(
-        duplicates, rows["users"], rows["items"], n_users, n_items, rows["labels"], given, rows["timestamps"]
-    )
-    if keep is not None:
-        rows = {name: None if values is None else values[keep] for name, values in rows.items()}
-    catalogues: dict[str, Any] = {}
-    for side, size in sizes.items():
-        ids = columns.get(f"{side}_ids")
-        catalogue = ids if isinstance(ids, IdMap) else IdMap(size) if ids is None else _ids_in_order(ids, side)
+    """Pass positions and labels through the gate, with the catalogues and features beside them."""
+    checked: dict[str, Any] = {}
+    for side in ("user", "item"):
+        size = gate.grid_size(f"n_{side}s", columns[f"n_{side}s"])
+        ids, features = columns.get(f"{side}_ids"), columns.get(f"{side}_features")
+        catalogue = IdMap(size) if ids is None else IdMap.in_order(ids, name=f"{side}_ids")
         if len(catalogue) != size:
             raise DataError(f"{side}_ids must have n_{side}s={size} ids; got {len(catalogue)}")
-        catalogues[f"{side}_ids"] = catalogue
-        features = columns.get(f"{side}_features")
+        checked |= {f"n_{side}s": size, f"{side}_ids": catalogue}
         if features is not None:
-            catalogues[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
-    return rows | catalogues | {"n_users": n_users, "n_items": n_items}
-
-
-def _ids_in_order(ids: Any, side: str) -> IdMap:
-    """Take ids as they stand, since the caller's positions refer to their order."""
-    IdMap.of(ids, name=f"{side}_ids")
-    return IdMap(pa.array(ids))
+            checked[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
+    rows = gate.admit(
+        columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates
+    )
+    return rows | checked

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from verirec.data import gate
 from verirec.data.feedback_log import FeedbackLog, LogOptions
 from verirec.data.ids import is_text
+from verirec.data.roles import Roles
+from verirec.data.tables import log_columns
 from verirec.exceptions import ColumnError, FileFormatError, ParameterError
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
@@ -56,7 +57,7 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
     if unknown:
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     file = Path(path)
-    roles = gate.Roles(**{role: options.pop(role, None) for role in _ROLE_NAMES})  # type: ignore[misc]
+    roles = Roles(**{role: options.pop(role, None) for role in _ROLE_NAMES})  # type: ignore[misc]
     ending = _ending(file)
     if not file.is_file():
         raise FileFormatError(f"no file {str(file)!r}")
@@ -69,7 +70,7 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
             table, roles = _read_text(file, roles, delimiter or _DELIMITERS[ending], typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}") from None
-    return FeedbackLog._from_arrow(table, roles, from_text=ending != ".parquet", **options)  # type: ignore[misc]
+    return FeedbackLog._of_checked(**log_columns(table, roles, from_text=ending != ".parquet", **options))  # type: ignore[misc]
 
 
 def read_delimited(source: Path | bytes, delimiter: str, columns: Sequence[str]) -> pa.Table:
@@ -102,7 +103,7 @@ def _ending(file: Path) -> str:
     return ending
 
 
-def _read_text(file: Path, roles: gate.Roles, delimiter: str, *, typed_header: bool) -> tuple[pa.Table, gate.Roles]:
+def _read_text(file: Path, roles: Roles, delimiter: str, *, typed_header: bool) -> tuple[pa.Table, Roles]:
     if len(delimiter) != 1:
         raise ParameterError(f"delimiter must be one character; got {delimiter!r}")
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
@@ -112,7 +113,7 @@ def _read_text(file: Path, roles: gate.Roles, delimiter: str, *, typed_header: b
     names = [column.split(":")[0] for column in header] if typed_header else header
     if len(set(names)) < len(names):
         raise ColumnError(f"{file.name} has a column twice; the columns are: {', '.join(names)}")
-    settled = roles.resolve(names)
+    settled = roles.settle(names)
     as_read = dict(zip(names, header, strict=True))
     table = pyarrow.csv.read_csv(
         file,
@@ -127,10 +128,10 @@ def _read_text(file: Path, roles: gate.Roles, delimiter: str, *, typed_header: b
     return table.rename_columns(settled.names()), settled
 
 
-def _read_parquet(file: Path, roles: gate.Roles) -> tuple[pa.Table, gate.Roles]:
+def _read_parquet(file: Path, roles: Roles) -> tuple[pa.Table, Roles]:
     metadata = pq.read_metadata(file)
     schema = metadata.schema.to_arrow_schema()
-    settled = roles.resolve(schema.names)
+    settled = roles.settle(schema.names)
     text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
     if not text:
         return pq.read_table(file, columns=settled.names()), settled

@@ -8,8 +8,8 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
-from verirec.data.gate import Roles
 from verirec.data.ids import mixed_ids_error
+from verirec.data.roles import Roles
 from verirec.exceptions import ColumnError, DataError
 
 _ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
@@ -35,7 +35,7 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None) -> pa.
 
 def arrow_columns(frame: Any, roles: Roles) -> tuple[pa.Table, Roles]:
     """Settle which columns of a frame play which part, and bring those to Arrow."""
-    settled = roles.resolve(_known_frame(frame, "the log").collect_schema().names())
+    settled = roles.settle(_known_frame(frame, "the log").collect_schema().names())
     return as_arrow(frame, "the log", settled.names()), settled
 
 

@@ -54,6 +54,14 @@ class IdMap:
             raise IdError(f"{name} must be distinct; {len(twice):,} occur more than once (first: {first!r})")
         return catalogue
 
+    @classmethod
+    def in_order(cls, ids: Any, *, name: str = "ids") -> IdMap:
+        """Make a catalogue of distinct ids that keeps their order, for callers whose positions refer to it."""
+        if isinstance(ids, IdMap):
+            return ids
+        cls.of(ids, name=name)
+        return cls(as_id_column(ids, name).combine_chunks())
+
     def __len__(self) -> int:
         return self._size
 

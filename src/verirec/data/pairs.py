@@ -55,7 +55,7 @@ def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> R
 
 
 def rows_to_keep(
-    policy: str, users: Column, items: Column, n_users: int, n_items: int, labels: Column, values: Column, times: Any
+    policy: str, users: Column, items: Column, n_users: int, n_items: int, *, labels: Column, values: Column, times: Any
 ) -> npt.NDArray[np.bool_] | None:
     """Apply a policy for repeated pairs: flag the rows that stay; `None` means that all do.
 

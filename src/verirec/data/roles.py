@@ -1,0 +1,76 @@
+"""Which column of a table plays which part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from verirec.exceptions import ColumnError
+
+_USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
+    "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
+    "item": frozenset(
+        [
+            "item",
+            "itemid",
+            "iid",
+            "movie",
+            "movieid",
+            "video",
+            "videoid",
+            "song",
+            "songid",
+            "product",
+            "productid",
+            "asin",
+        ]
+    ),
+    "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked"]),
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns by the part they play. The first three may be left open: then the usual names are tried."""
+
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    timestamp: str | None = None
+    propensity: str | None = None
+    weight: str | None = None
+    unbiased: str | None = None
+
+    def settle(self, columns: list[str]) -> Roles:
+        """Settle every part on a column that exists, or say which ones there are.
+
+        Examples
+        --------
+        >>> settled = Roles(rating="liked").settle(["userId", "movieId", "liked"])
+        >>> settled.user, settled.item, settled.rating
+        ('userId', 'movieId', 'liked')
+        """
+        named = {role: name for role, name in vars(self).items() if name is not None}
+        for role, name in named.items():
+            if name not in columns:
+                raise ColumnError(f"no column {name!r} (for {role}); the columns are: {', '.join(columns) or 'none'}")
+        for role, usual in _USUAL_NAMES.items():
+            if role not in named:
+                named[role] = _guess(role, usual, columns)
+        return Roles(**named)
+
+    def names(self) -> list[str]:
+        """Give the columns that are needed, each once."""
+        return list(dict.fromkeys(name for name in vars(self).values() if name is not None))
+
+
+def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:
+    matches = [column for column in columns if "".join(filter(str.isalnum, column)).lower() in usual]
+    if len(matches) == 1:
+        return matches[0]
+    found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
+    if len(columns) == 1:
+        found += "; if fields are not parted as the file's ending says, give delimiter=..."
+    raise ColumnError(
+        f"cannot tell which column is the {role} ({found}); name it: {role}=...; the columns are: {', '.join(columns)}"
+    )

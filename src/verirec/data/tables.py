@@ -1,0 +1,123 @@
+"""From an Arrow table to the columns of a log: ids encoded, catalogues and features lined up."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verirec.data.features import catalogue_of, features_by_id
+from verirec.data.frames import as_arrow
+from verirec.data.gate import admit
+from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
+from verirec.data.roles import Roles
+from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError, rows_in_words
+
+_NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+
+_FIELDS: Final = {
+    "rating": "labels",
+    "timestamp": "timestamps",
+    "propensity": "propensities",
+    "weight": "weights",
+    "unbiased": "unbiased",
+}
+"""The log's name for what a role's column holds."""
+
+
+def log_columns(
+    table: pa.Table,
+    roles: Roles,
+    *,
+    positive_from: float | None = None,
+    duplicates: str = "error",
+    all_users: Any = None,
+    all_items: Any = None,
+    user_features: Any = None,
+    item_features: Any = None,
+    from_text: bool = False,
+) -> dict[str, Any]:
+    """Turn a table into the columns of a `FeedbackLog`, through the gate.
+
+    Parameters
+    ----------
+    table
+        Has the columns that `roles` names.
+    from_text
+        Whether ids were read as text.
+
+    The rest is as in `FeedbackLog.from_frame`.
+    """
+    user, item = str(roles.user), str(roles.item)
+    if table.num_rows == 0:
+        raise EmptyLogError("the log is empty: it must have at least one row")
+    user_table = None if user_features is None else as_arrow(user_features, "user_features")
+    item_table = None if item_features is None else as_arrow(item_features, "item_features")
+    with ThreadPoolExecutor(max_workers=2) as workers:  # Arrow and NumPy let go of the lock in the long parts.
+        user_work = workers.submit(_encode, table, user, _catalogue("user", all_users, user_table, user), from_text)
+        item_work = workers.submit(_encode, table, item, _catalogue("item", all_items, item_table, item), from_text)
+        (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
+    rows = {"users": users, "items": items}
+    called = {"users": f"column {user!r}", "items": f"column {item!r}"}
+    for role, field in _FIELDS.items():
+        name = getattr(roles, role)
+        if name is not None:
+            rows[field], called[field] = _values(table, name), f"column {name!r}"
+    columns = admit(
+        rows, len(user_ids), len(item_ids), positive_from=positive_from, duplicates=duplicates, called=called
+    )
+    columns |= {"n_users": len(user_ids), "n_items": len(item_ids), "user_ids": user_ids, "item_ids": item_ids}
+    if user_table is not None:
+        columns["user_features"] = features_by_id(user_table, user, user_ids, "user_features")
+    if item_table is not None:
+        columns["item_features"] = features_by_id(item_table, item, item_ids, "item_features")
+    return columns
+
+
+def _catalogue(side: str, all_ids: Any, features: pa.Table | None, id_column: str) -> IdMap | None:
+    """Settle the whole catalogue: the ids that were given, or those that have features, or just what the log shows."""
+    if all_ids is not None:
+        return IdMap.of(all_ids, name=f"all_{side}s")
+    return None if features is None else catalogue_of(features, id_column, f"{side}_features")
+
+
+def _encode(
+    table: pa.Table, name: str, catalogue: IdMap | None, from_text: bool
+) -> tuple[npt.NDArray[np.int32], IdMap]:
+    codes, ids = encode_ids(table[name], f"column {name!r}", from_text=from_text)
+    if catalogue is None:
+        return codes, ids
+    try:
+        return catalogue.positions(ids.arrow())[codes], catalogue
+    except UnknownIdError as error:
+        raise UnknownIdError(f"column {name!r} has ids outside the catalogue it was given: {error}") from None
+
+
+def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    """Give a column of numbers or dates as an array; whatever else it holds is refused."""
+    column = table[name]
+    kind = column.type
+    refuse_missing(column, f"column {name!r}")
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_time(kind) or pa.types.is_duration(kind):
+        raise DataError(f"column {name!r} must hold numbers, dates or timestamps; got {kind}")
+    elif not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
+        raise _not_numbers(column, name)
+    return np.asarray(column.to_numpy())
+
+
+def _not_numbers(column: pa.ChunkedArray, name: str) -> LabelError:
+    """Say where a column first holds something that is not a number: one stray word turns all of it into text."""
+    rows = np.arange(len(column))
+    if is_text(column.type):
+        numeric = pc.match_substring_regex(column, _NUMBER).to_numpy()
+        rows = rows if numeric.all() else np.flatnonzero(~numeric)
+    return LabelError(
+        f"column {name!r} must hold numbers; got {column.type} in {rows_in_words(rows, len(column))}, where row "
+        f"{rows[0]} has {column[int(rows[0])].as_py()!r}"
+    )
