@@ -22,7 +22,7 @@ _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
 _SPELT_OUT_BYTES: Final = 6
 """A dictionary's index takes at most 4 bytes a value: a column chunk above this is mostly text spelt out."""
-_BATCH_ROWS: Final = 4_000_000
+_BATCH_ROWS: Final = 2_000_000
 
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
 _ROLE_NAMES: Final = ("user", "item", "rating", "timestamp", "propensity", "weight", "unbiased")
@@ -139,7 +139,7 @@ def _read_parquet(file: Path, roles: Roles) -> tuple[pa.Table, Roles]:
 
     def read(groups: list[int]) -> list[pa.Table]:
         """Read some row groups; text ids come back dictionary-encoded, so that their spelling is freed at once."""
-        with pq.ParquetFile(file, read_dictionary=compact, metadata=metadata) as opened:
+        with pq.ParquetFile(file, read_dictionary=compact, metadata=metadata, memory_map=True) as opened:
             rows = max(1, sum(metadata.row_group(group).num_rows for group in groups))
             batches = opened.iter_batches(
                 batch_size=rows, row_groups=groups, columns=settled.names(), use_threads=False

@@ -227,33 +227,33 @@ def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32
         column = column.dictionary_encode()
     if column.num_chunks == 0:
         return np.empty(0, np.int32), pa.array([], column.type.value_type)
-    spelt = pa.concat_arrays([chunk.dictionary for chunk in column.chunks])
-    merged = spelt.dictionary_encode()
-    used = _used_entries(column.chunks, merged.indices.to_numpy(), len(merged.dictionary))
-    kept = merged.dictionary.take(pa.array(np.flatnonzero(used)))
-    order = pc.sort_indices(kept).to_numpy()
-    position = np.zeros(len(used), np.int32)
-    position[np.flatnonzero(used)[order]] = np.arange(len(kept), dtype=np.int32)
+    merged = pa.concat_arrays([chunk.dictionary for chunk in column.chunks]).dictionary_encode()
+    ids, position = _sorted(merged.dictionary)
     of_entry = position[merged.indices.to_numpy()]
     codes = np.empty(len(column), np.int32)
     row = entry = 0
     for chunk in column.chunks:
         codes[row : row + len(chunk)] = of_entry[entry : entry + len(chunk.dictionary)][chunk.indices.to_numpy()]
         row, entry = row + len(chunk), entry + len(chunk.dictionary)
-    ids = kept.take(pa.array(order))
+    codes, ids = _without_unused(codes, ids)
     return codes, ids.cast(pa.large_string()) if is_text(ids.type) else ids
 
 
-def _used_entries(chunks: list[pa.Array], merged: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
-    """Flag the dictionary entries that some row uses; categoricals may carry more, which are not ids of this log."""
-    used = np.zeros(size, bool)
-    entry = 0
-    for chunk in chunks:
-        present = np.zeros(len(chunk.dictionary), bool)
-        present[chunk.indices.to_numpy()] = True
-        used[merged[entry : entry + len(present)][present]] = True
-        entry += len(present)
-    return used
+def _sorted(ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """Sort distinct ids; give them, and where each went."""
+    order = pc.sort_indices(ids).to_numpy()
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    return ids.take(pa.array(order)), position
+
+
+def _without_unused(codes: npt.NDArray[np.int32], ids: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """Drop ids that no row has: categoricals may carry them, and they are not of this log."""
+    used = np.zeros(len(ids), bool)
+    used[codes] = True
+    if used.all():
+        return codes, ids
+    return (np.cumsum(used, dtype=np.int32) - 1)[codes], ids.filter(pa.array(used))
 
 
 def _plain_integers_if_all_are(
@@ -262,11 +262,8 @@ def _plain_integers_if_all_are(
     if len(ids) == 0:
         return codes, IdMap(ids)
     if pc.all(pc.match_substring_regex(ids, _CANONICAL_INTEGER)).as_py():
-        numbers = ids.cast(pa.int64())
-        order = pc.sort_indices(numbers).to_numpy()
-        position = np.empty(len(order), np.int32)
-        position[order] = np.arange(len(order), dtype=np.int32)
-        return position[codes], IdMap(numbers.take(pa.array(order)))
+        numbers, position = _sorted(ids.cast(pa.int64()))
+        return position[codes], IdMap(numbers)
     if pc.all(pc.match_substring_regex(ids, _FLOAT_IN_TEXT)).as_py():
         raise _float_ids_error(pa.chunked_array([ids]), name)
     return codes, IdMap(ids)
