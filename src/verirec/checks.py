@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from verirec.exceptions import ParameterError
+from verirec.exceptions import ParameterError, VerirecError
+
+_LARGEST: Final = sys.float_info.max
 
 
 def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
@@ -39,11 +44,12 @@ def real_number(
     >>> real_number("observed", 0.08, above=0, below=1)
     0.08
     """
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        number = float(value)
-        inside = above <= number <= below if closed else above < number < below
-        if math.isfinite(number) and inside:
-            return number
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        # An int may be too large for a float, but it compares with one.
+        finite = -_LARGEST <= value <= _LARGEST
+        inside = above <= value <= below if closed else above < value < below
+        if finite and inside:
+            return float(value)
     bounds = []
     if above > -math.inf:
         bounds.append(f"{'at least' if closed else 'above'} {above:g}")
@@ -63,3 +69,40 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     if isinstance(value, str) and value in choices:
         return value
     raise ParameterError(f"{name} must be one of {', '.join(sorted(choices))}; got {value!r}")
+
+
+def number_array(
+    name: str, values: Any, *, ndim: int, error: type[VerirecError] = ParameterError, kinds: str = "fiub"
+) -> npt.NDArray[Any]:
+    """Accept numbers in an array of so many dimensions, of one of these NumPy kinds; nothing is said of their values.
+
+    Examples
+    --------
+    >>> number_array("scores", [0.1, 0.2], ndim=1).shape
+    (2,)
+    >>> number_array("scores", [[0.1], [0.2, 0.3]], ndim=1)
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: scores must be a flat array of numbers; got list that is no array
+    """
+    wanted = {1: "a flat array of numbers", 2: "a matrix of numbers"}[ndim]
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise error(f"{name} must be {wanted}; got {type(values).__name__} that is no array") from None
+    if array.ndim != ndim or (array.dtype.kind not in kinds and array.size):
+        raise error(f"{name} must be {wanted}; got {array.dtype} of shape {array.shape}")
+    return array
+
+
+def bytes_in_words(count: float) -> str:
+    """Say an amount of memory.
+
+    Examples
+    --------
+    >>> bytes_in_words(38e9), bytes_in_words(4_560)
+    ('38.0 GB', '4.6 kB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:.0f} bytes"

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from verirec.checks import number_array
 from verirec.data.ids import IdMap, encode_ids, refuse_missing
 from verirec.exceptions import ColumnError, DataError, UnknownIdError
 
@@ -21,10 +22,8 @@ def feature_matrix(name: str, values: npt.ArrayLike, size: int) -> Features:
     Traceback (most recent call last):
     verirec.exceptions.DataError: user_features must have one row per position, shape (3, d); got (2, 2)
     """
-    matrix = np.asarray(values)
-    if matrix.dtype.kind not in "fiub":
-        raise DataError(f"{name} must be numbers; got {matrix.dtype}")
-    if matrix.ndim != 2 or matrix.shape[0] != size:
+    matrix = number_array(name, values, ndim=2, error=DataError)
+    if matrix.shape[0] != size:
         raise DataError(f"{name} must have one row per position, shape ({size}, d); got {matrix.shape}")
     matrix = matrix.astype(np.float64)
     wrong = int((~np.isfinite(matrix)).sum())

@@ -311,6 +311,8 @@ class FeedbackLog:
         >>> noisy.labels.shape == log.labels.shape
         True
         """
+        if not isinstance(rates, NoiseRates):
+            raise ParameterError(f"rates must be a NoiseRates; got {rates!r}")
         uniforms = as_generator(random_state).random(len(self))
         return self.with_labels(rates.observe(self.labels, uniforms))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number, whole_number
+from verirec.checks import number_array, real_number, whole_number
 from verirec.data.grid import checked_positions
 from verirec.data.pairs import rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError, rows_in_words
@@ -130,10 +130,8 @@ def _expect_length(array: Column, name: str, length: int) -> None:
 
 def _checked_numbers(values: Any, name: str, length: int, *, dates: bool) -> Column:
     """Accept a flat array of numbers (or dates), of the log's length, without missing values or infinity."""
-    array = np.asarray(values)
+    array = number_array(name, values, ndim=1, error=DataError, kinds="fiubM" if dates else "fiub")
     _expect_length(array, name, length)
-    if array.dtype.kind not in ("fiubM" if dates else "fiub"):
-        raise DataError(f"{name} must be numbers{' or dates' if dates else ''}; got {array.dtype}")
     missing = np.isnat(array) if array.dtype.kind == "M" else np.isnan(array) if array.dtype.kind == "f" else None
     if missing is not None and missing.any():
         rows = np.flatnonzero(missing)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import number_array
 from verirec.exceptions import ParameterError, PositionError
 
 Positions = npt.NDArray[np.integer[Any]]
@@ -20,9 +21,11 @@ BLOCK_CELLS: Final = 1 << 20
 class CellValues(ABC):
     """A number for every cell of the grid, worked out where it is asked for and never stored whole.
 
-    A subclass writes `cells`, which takes positions that broadcast against each other; pairs (`at`) and
-    rectangles (`block`) follow.
+    A subclass sets `shape`, the grid's (n_users, n_items), and writes `cells`, which takes positions that broadcast
+    against each other and trusts them; pairs (`at`) and rectangles (`block`) follow, and check theirs.
     """
+
+    shape: tuple[int, int]
 
     @abstractmethod
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
@@ -30,24 +33,20 @@ class CellValues(ABC):
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
         """Give the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
-        user_positions, item_positions = np.asarray(users), np.asarray(items)
-        if user_positions.shape != item_positions.shape or user_positions.ndim != 1:
-            raise ParameterError(
-                f"users and items must be two flat arrays of one length; got shapes {user_positions.shape} "
-                f"and {item_positions.shape}"
-            )
-        return self.cells(user_positions, item_positions)
+        return self.cells(*pair_positions(users, items, self.shape))
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
         """Give the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""
-        return self.cells(np.asarray(users)[:, None], np.asarray(items)[None, :])
+        return self.cells(*block_positions(users, items, self.shape))
 
 
 class DenseCells(CellValues):
     """Values held in a matrix of shape (n_users, n_items)."""
 
     def __init__(self, matrix: npt.NDArray[Any]) -> None:
-        self.matrix = matrix
+        self.matrix = matrix.view()
+        self.matrix.flags.writeable = False
+        self.shape = (matrix.shape[0], matrix.shape[1])
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look the cells up."""
@@ -68,6 +67,7 @@ class FactorCells(CellValues):
         item_constants: npt.NDArray[Any],
         constant: float = 0.0,
     ) -> None:
+        self.shape = (len(user_factors), len(item_factors))
         self.user_factors, self.item_factors = user_factors, item_factors
         self.user_constants, self.item_constants = user_constants, item_constants
         self.constant = constant
@@ -108,9 +108,7 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
     Traceback (most recent call last):
     verirec.exceptions.PositionError: users must be positions from 0 to 2; 1 of 2 is not (row 1 has 3)
     """
-    array = np.asarray(positions)
-    if array.ndim != 1:
-        raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
+    array = number_array(name, positions, ndim=1, error=PositionError)
     if array.size and array.dtype.kind not in "iu":
         raise PositionError(f"{name} must be integers (positions); got {array.dtype}")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
@@ -121,6 +119,26 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
             f"(row {wrong[0]} has {array[wrong[0]]})"
         )
     return array.astype(np.int32, copy=False)
+
+
+def pair_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
+    """Check the positions of single pairs: two flat arrays of one length, inside the grid."""
+    user_positions, item_positions = _both_checked(users, items, shape)
+    if len(user_positions) != len(item_positions):
+        raise ParameterError(
+            f"users and items must be of one length; got {len(user_positions):,} and {len(item_positions):,}"
+        )
+    return user_positions, item_positions
+
+
+def block_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
+    """Check the positions of a rectangle, and shape them to broadcast: (a, 1) and (1, b)."""
+    user_positions, item_positions = _both_checked(users, items, shape)
+    return user_positions[:, None], item_positions[None, :]
+
+
+def _both_checked(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
+    return checked_positions("users", users, shape[0]), checked_positions("items", items, shape[1])
 
 
 def _is_run(positions: Positions) -> bool:

@@ -99,10 +99,13 @@ class IdMap:
         refuse_missing(column, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if is_text(column.type) != is_text(catalogue.type):
-            ours, theirs = ("strings", "integers") if is_text(catalogue.type) else ("integers", "strings")
-            raise UnknownIdError(f"{name} must be {ours}, as in the log; got {theirs} (first: {column[0].as_py()!r})")
-        found = pc.index_in(column.cast(catalogue.type), value_set=catalogue)
+        wanted = is_text if is_text(catalogue.type) else pa.types.is_integer
+        if not wanted(column.type):
+            kind = "strings" if wanted is is_text else "integers"
+            raise UnknownIdError(
+                f"{name} must be {kind}, as in the log; got {column.type} (first: {column[0].as_py()!r})"
+            )
+        found = pc.index_in(_plain(column), value_set=_plain(catalogue))
         if found.null_count:
             unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
             first = column[int(unknown[0])].as_py()
@@ -123,7 +126,9 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
             ids = np.arange(ids.start, ids.stop, ids.step)
         try:
             ids = pa.array(ids, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        except OverflowError:
+            raise IdError(f"{name} holds integers beyond 64 bits; make them strings") from None
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
             raise mixed_ids_error(name, ids) from None
     return ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
 
@@ -144,6 +149,8 @@ def mixed_ids_error(name: str, ids: Any) -> IdError:
 
 def refuse_missing(column: pa.ChunkedArray, name: str) -> None:
     """Raise `MissingValueError` if the column has nulls or NaN, with their count and first rows."""
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
     missing = column.null_count
     if pa.types.is_floating(column.type):
         flags = pc.is_null(column, nan_is_null=True)
@@ -175,6 +182,8 @@ def encode_ids(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -
     ([1, 0, 1], [10, 30])
     """
     refuse_missing(column, name)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         raise _float_ids_error(column, name)
@@ -267,6 +276,11 @@ def _plain_integers_if_all_are(
     if pc.all(pc.match_substring_regex(ids, _FLOAT_IN_TEXT)).as_py():
         raise _float_ids_error(pa.chunked_array([ids]), name)
     return codes, IdMap(ids)
+
+
+def _plain(column: Any) -> Any:
+    """Bring ids to the one width that look-ups compare."""
+    return column.cast(pa.large_string() if is_text(column.type) else pa.int64())
 
 
 def is_text(kind: pa.DataType) -> bool:

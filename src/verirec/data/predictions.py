@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from verirec.checks import one_of
+from verirec.checks import number_array, one_of, real_number
 from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, checked_positions
 from verirec.exceptions import PredictionError, rows_in_words
 
@@ -50,8 +50,9 @@ class Factors:
 
 class _LinkedFactors(FactorCells):
     def __init__(self, factors: Factors, n_users: int, n_items: int) -> None:
-        user_factors, item_factors = np.asarray(factors.user_factors), np.asarray(factors.item_factors)
-        _expect_shape("user_factors", user_factors, (n_users, user_factors.shape[-1] if user_factors.ndim else 0))
+        user_factors = number_array("user_factors", factors.user_factors, ndim=2, error=PredictionError)
+        item_factors = number_array("item_factors", factors.item_factors, ndim=2, error=PredictionError)
+        _expect_shape("user_factors", user_factors, (n_users, user_factors.shape[1]))
         _expect_shape("item_factors", item_factors, (n_items, user_factors.shape[1]))
         _expect_finite("user_factors", user_factors)
         _expect_finite("item_factors", item_factors)
@@ -60,7 +61,7 @@ class _LinkedFactors(FactorCells):
             item_factors,
             _constants("user_constants", factors.user_constants, n_users),
             _constants("item_constants", factors.item_constants, n_items),
-            factors.constant,
+            real_number("constant", factors.constant),
         )
         self.link = one_of("link", factors.link, ("logistic", "identity"))
 
@@ -70,8 +71,9 @@ class _LinkedFactors(FactorCells):
 
 
 class _FunctionCells(CellValues):
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, function: Callable[[Any, Any], Any], shape: tuple[int, int]) -> None:
         self.function = function
+        self.shape = shape
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         all_users, all_items = np.broadcast_arrays(users, items)
@@ -90,13 +92,13 @@ class _TripleCells(CellValues):
     def __init__(self, triples: tuple[Any, Any, Any], n_users: int, n_items: int) -> None:
         users = checked_positions("predictions' users", triples[0], n_users)
         items = checked_positions("predictions' items", triples[1], n_items)
-        scores = np.asarray(triples[2], dtype=np.float64)
+        scores = number_array("predictions' scores", triples[2], ndim=1, error=PredictionError).astype(np.float64)
         if not users.shape == items.shape == scores.shape:
             raise PredictionError(
                 f"(users, items, scores) must have one length; got {len(users)}, {len(items)} and {scores.shape}"
             )
         _expect_finite("predictions' scores", scores)
-        self.n_items = n_items
+        self.shape = (n_users, n_items)
         keys = users.astype(np.int64) * n_items + items
         order = np.argsort(keys, kind="stable")
         self.keys, self.scores = keys[order], scores[order]
@@ -108,14 +110,14 @@ class _TripleCells(CellValues):
             )
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        wanted = np.atleast_1d(np.asarray(users).astype(np.int64) * self.n_items + items)
+        wanted = np.atleast_1d(np.asarray(users).astype(np.int64) * self.shape[1] + items)
         found = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
         missing = self.keys[found] != wanted if len(self.keys) else np.ones(wanted.shape, bool)
         if missing.any():
             first = int(wanted[missing].ravel()[0])
             raise PredictionError(
                 f"predictions do not cover {int(missing.sum()):,} of the {wanted.size:,} pairs that are needed "
-                f"(first: user {first // self.n_items}, item {first % self.n_items})"
+                f"(first: user {first // self.shape[1]}, item {first % self.shape[1]})"
             )
         return np.asarray(self.scores[found])
 
@@ -145,7 +147,7 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     if isinstance(predictions, Factors):
         return _LinkedFactors(predictions, n_users, n_items)
     if callable(predictions):
-        return _FunctionCells(predictions)
+        return _FunctionCells(predictions, (n_users, n_items))
     if isinstance(predictions, tuple):
         if len(predictions) == 3:
             return _TripleCells(predictions, n_users, n_items)
@@ -155,14 +157,14 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"
         )
-    matrix = np.asarray(predictions)
+    matrix = number_array("a dense array of predictions", predictions, ndim=2, error=PredictionError)
     _expect_shape("a dense array of predictions", matrix, (n_users, n_items))
     _expect_finite("the predictions", matrix)
     return DenseCells(matrix.astype(np.float64, copy=False))
 
 
 def _constants(name: str, given: npt.NDArray[Any] | None, size: int) -> npt.NDArray[Any]:
-    constants = np.zeros(size) if given is None else np.asarray(given)
+    constants = np.zeros(size) if given is None else number_array(name, given, ndim=1, error=PredictionError)
     _expect_shape(name, constants, (size,))
     _expect_finite(name, constants)
     return constants
@@ -174,8 +176,6 @@ def _expect_shape(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) ->
 
 
 def _expect_finite(name: str, array: npt.NDArray[Any]) -> None:
-    if array.dtype.kind not in "fiub":
-        raise PredictionError(f"{name} must be numbers; got {array.dtype}")
     wrong = np.flatnonzero(~np.isfinite(array))
     if wrong.size:
         raise PredictionError(f"{name} must be finite; NaN or infinity in {rows_in_words(wrong, array.size)}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import number_array
 from verirec.exceptions import NoiseRateError
 
 
@@ -72,7 +73,7 @@ class NoiseRates:
 
 
 def _checked_covariance(covariance: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    matrix = np.asarray(covariance, dtype=np.float64)
+    matrix = number_array("covariance", covariance, ndim=2, error=NoiseRateError).astype(np.float64)
     if matrix.shape != (2, 2) or not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T):
         raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {covariance!r}")
     if np.linalg.eigvalsh(matrix).min() < -1e-12:

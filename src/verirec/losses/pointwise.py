@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,20 +40,23 @@ class Loss:
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
-        self.check(predictions)
+        self.check([predictions])
         return np.where(labels == 1, self.if_positive(predictions), self.if_negative(predictions))
 
-    def check(self, predictions: Array) -> None:
-        """Raise `PredictionError` if the loss is not finite on these predictions."""
-        if self.open_unit_interval:
-            outside = ~((predictions > 0) & (predictions < 1))
-            if outside.any():
-                worst = predictions[outside].ravel()[:3].tolist()
-                raise PredictionError(
-                    f"the {self.name} loss needs probabilities strictly between 0 and 1; "
-                    f"{int(outside.sum()):,} of {predictions.size:,} predictions are not (first: "
-                    f"{', '.join(format(value, 'g') for value in worst)})"
-                )
+    def check(self, blocks: Iterable[Array]) -> None:
+        """Raise `PredictionError` if the loss is not finite on all of these predictions, with how many are wrong."""
+        total = count = 0
+        first: list[float] = []
+        for predictions in blocks:
+            outside = ~((predictions > 0) & (predictions < 1)) if self.open_unit_interval else ~np.isfinite(predictions)
+            total, count = total + predictions.size, count + int(outside.sum())
+            first += predictions[outside][: 3 - len(first)].tolist()
+        if count:
+            wanted = "probabilities strictly between 0 and 1" if self.open_unit_interval else "finite predictions"
+            raise PredictionError(
+                f"the {self.name} loss needs {wanted}; {count:,} of {total:,} are not (first: "
+                f"{', '.join(format(value, 'g') for value in first)})"
+            )
 
 
 LossLike = str | Loss | Callable[[Any, Any], Any]

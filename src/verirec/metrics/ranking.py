@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import one_of, whole_number
+from verirec.checks import number_array, one_of, whole_number
 from verirec.exceptions import DataError, LabelError, PredictionError
 
 Convention = Literal["paper", "usual"]
@@ -65,10 +65,11 @@ class UserRankings:
     """
 
     def __init__(self, users: npt.ArrayLike, labels: npt.ArrayLike, scores: npt.ArrayLike) -> None:
-        who, truth, values = np.asarray(users), checked_labels(labels), checked_scores(scores)
+        truth, values = checked_labels(labels), checked_scores(scores)
+        who = number_array("users", users, ndim=1, error=DataError, kinds="iu")
         same_length(truth, values)
-        if who.shape != truth.shape or who.dtype.kind not in "iu":
-            raise DataError(f"users must be integers of shape {truth.shape}; got {who.dtype} of shape {who.shape}")
+        if who.shape != truth.shape:
+            raise DataError(f"there must be one user a label, shape {truth.shape}; got {who.shape}")
         score_order, tie = _ties(values)
         self.auc = _auc(truth, score_order, tie)
         best_first = tie[-1] - tie
@@ -91,8 +92,9 @@ class UserRankings:
 
     def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
         r"""Give the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
-        discounts = 1 / np.log2(np.arange(2, whole_number("k", k) + 2))
-        ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, k).astype(np.int64)]
+        depth = min(whole_number("k", k), int(self._place.max()) + 1)
+        discounts = 1 / np.log2(np.arange(2, depth + 2))
+        ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, depth).astype(np.int64)]
         gained = self._top_sum(k, discounts)
         return self._mean(np.divide(gained, ideal, out=np.ones_like(gained), where=ideal > 0), convention)
 
@@ -124,9 +126,9 @@ class UserRankings:
 
 def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """Accept a flat array of 0/1 labels, not empty."""
-    truth = np.asarray(labels)
-    if truth.ndim != 1 or truth.size == 0 or truth.dtype.kind not in "fiub":
-        raise LabelError(f"labels must be a flat array of 0/1, not empty; got {truth.dtype} of shape {truth.shape}")
+    truth = number_array("labels", labels, ndim=1, error=LabelError)
+    if truth.size == 0:
+        raise LabelError("labels must not be empty")
     wrong = int(((truth != 0) & (truth != 1)).sum())
     if wrong:
         raise LabelError(f"labels must be 0/1; {wrong:,} of {truth.size:,} are not")
@@ -135,9 +137,7 @@ def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
 
 def checked_scores(scores: npt.ArrayLike) -> Array:
     """Accept a flat array of finite scores."""
-    values = np.asarray(scores)
-    if values.ndim != 1 or values.dtype.kind not in "fiub":
-        raise PredictionError(f"scores must be a flat array of numbers; got {values.dtype} of shape {values.shape}")
+    values = number_array("scores", scores, ndim=1, error=PredictionError)
     wrong = int((~np.isfinite(values)).sum())
     if wrong:
         raise PredictionError(f"scores must be finite; {wrong:,} of {values.size:,} are NaN or infinite")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number
+from verirec.checks import number_array, real_number
 from verirec.data.grid import CellValues, Positions
 from verirec.exceptions import ParameterError
 
@@ -25,6 +25,7 @@ class LevelCells(CellValues):
 
     def __init__(self, levels: Levels, values: tuple[float, ...]) -> None:
         self.levels = levels
+        self.shape = (levels.shape[0], levels.shape[1])
         self.values = np.array((np.nan, *values))
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
@@ -49,16 +50,16 @@ def level_propensities(alpha: float = 0.5, p: float = 1.0) -> tuple[float, ...]:
 
 def checked_levels(levels: npt.ArrayLike) -> Levels:
     """Accept a matrix of integer levels 1 to 5."""
-    matrix = np.asarray(levels)
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise ParameterError(
-            f"levels must be a matrix with users in rows and items in columns; got shape {matrix.shape}"
-        )
+    matrix = number_array("levels", levels, ndim=2)
+    if matrix.size == 0:
+        raise ParameterError(f"levels must have users in rows and items in columns; got shape {matrix.shape}")
     if matrix.dtype.kind not in "iu" or matrix.min() < 1 or matrix.max() > 5:
         raise ParameterError(
             f"levels must be integers from 1 to 5; got {matrix.dtype} from {matrix.min()} to {matrix.max()}"
         )
-    return matrix.astype(np.int8)
+    checked = matrix.astype(np.int8)
+    checked.flags.writeable = False
+    return checked
 
 
 def levels_by_rank(scores: npt.ArrayLike, proportions: tuple[float, ...] = LEVEL_PROPORTIONS) -> Levels:
@@ -78,10 +79,10 @@ def levels_by_rank(scores: npt.ArrayLike, proportions: tuple[float, ...] = LEVEL
     >>> levels_by_rank(np.arange(10).reshape(2, 5), (0.2, 0.2, 0.2, 0.2, 0.2)).tolist()
     [[1, 1, 2, 2, 3], [3, 4, 4, 5, 5]]
     """
-    matrix = np.asarray(scores, dtype=np.float64)
-    shares = np.asarray(proportions, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():
-        raise ParameterError(f"scores must be a matrix of finite numbers; got shape {matrix.shape}")
+    matrix = number_array("scores", scores, ndim=2).astype(np.float64)
+    shares = number_array("proportions (5 shares)", proportions, ndim=1)
+    if matrix.size == 0 or not np.isfinite(matrix).all():
+        raise ParameterError(f"scores must be finite, and not empty; got shape {matrix.shape}")
     if shares.shape != (5,) or (shares < 0).any() or not np.isclose(shares.sum(), 1):
         raise ParameterError(f"proportions must be 5 shares that add up to 1; got {proportions!r}")
     borders = np.round(np.cumsum(shares)[:-1] * matrix.size).astype(np.int64)

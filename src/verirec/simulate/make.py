@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number, whole_number
+from verirec.checks import number_array, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.gate import grid_size
 from verirec.data.grid import BLOCK_CELLS, CellValues, DenseCells
@@ -106,9 +106,9 @@ def on_matrix(
     >>> bool((on_matrix(truth, random_state=0).true_labels == truth).all())
     True
     """
-    matrix = np.asarray(preferences)
-    if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiub":
-        raise ParameterError(f"preferences must be a matrix of numbers; got {matrix.dtype} of shape {matrix.shape}")
+    matrix = number_array("preferences", preferences, ndim=2)
+    if matrix.size == 0:
+        raise ParameterError(f"preferences must have users in rows and items in columns; got shape {matrix.shape}")
     if not ((matrix >= 0) & (matrix <= 1)).all():
         wrong = int((~((matrix >= 0) & (matrix <= 1))).sum())
         raise ParameterError(f"preferences must be within 0 and 1; {wrong:,} of {matrix.size:,} cells are not")
@@ -150,7 +150,7 @@ def on_levels(
     matrix = checked_levels(levels)
     by_level = level_propensities() if propensities is None else propensities
     for name, values in (("probabilities", probabilities), ("propensities", by_level)):
-        if len(values) != 5:
+        if len(number_array(name, values, ndim=1)) != 5:
             raise ParameterError(f"{name} must be 5 numbers, one a level; got {len(values)}")
         for value in values:
             real_number(name, value, above=0, below=1, closed=True)
@@ -211,6 +211,8 @@ def _observe(
     levels: npt.NDArray[np.int8] | None = None,
 ) -> World:
     """Give the drawn pairs their true and noisy labels, and the world its keys."""
+    if not isinstance(noise_rates, NoiseRates):
+        raise ParameterError(f"noise_rates must be a NoiseRates; got {noise_rates!r}")
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")

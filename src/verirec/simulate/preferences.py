@@ -41,6 +41,7 @@ class LowRankPreferences(CellValues):
             random.normal(0, ITEM_SPREAD, n_items),
             LEVEL,
         )
+        self.shape = (n_users, n_items)
         self.weak_separability = weak_separability
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:

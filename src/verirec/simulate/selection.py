@@ -40,6 +40,7 @@ class LogisticSelection(CellValues):
         wanted = real_number("observed", observed, above=0, below=1)
         self.selectivity = real_number("selectivity", selectivity, above=-20, below=20, closed=True)
         self.preferences = preferences
+        self.shape = shape
         self.n_users, self.n_items = shape
         self.user_constants = random.normal(0, ACTIVITY_SPREAD, self.n_users)
         self.item_constants = random.normal(0, POPULARITY_SPREAD, self.n_items)

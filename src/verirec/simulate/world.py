@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import bytes_in_words
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, blocks
+from verirec.data.grid import CellValues, Positions, block_positions, blocks, pair_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import MemoryBudgetError
+from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import cell_uniforms
 
@@ -88,11 +89,11 @@ class World:
         >>> bool((world.at([3, 5], [7, 9]).true_labels == world.true_labels[[3, 5], [7, 9]]).all())
         True
         """
-        return self._cells(np.asarray(users), np.asarray(items))
+        return self._cells(*pair_positions(users, items, (self.n_users, self.n_items)))
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
         """Give the truth of a rectangle: `users` (a,), `items` (b,), fields of shape (a, b)."""
-        return self._cells(np.asarray(users)[:, None], np.asarray(items)[None, :])
+        return self._cells(*block_positions(users, items, (self.n_users, self.n_items)))
 
     def _cells(self, users: Positions, items: Positions) -> WorldCells:
         keys = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
@@ -119,8 +120,8 @@ class World:
         size = self.log.n_cells * _BYTES_PER_CELL
         if size > self.memory_budget:
             raise MemoryBudgetError(
-                f"the matrices of {self.n_users:,} x {self.n_items:,} cells would take {size / 1e9:,.1f} GB, above the "
-                f"memory_budget of {self.memory_budget / 1e9:,.1f} GB; use world.at(users, items) or "
+                f"the matrices of {self.n_users:,} x {self.n_items:,} cells would take {bytes_in_words(size)}, above "
+                f"the memory_budget of {bytes_in_words(self.memory_budget)}; use world.at(users, items) or "
                 "world.block(users, items)"
             )
         kinds = (np.float64, np.int8, np.float64, np.bool_, np.int8)
@@ -179,7 +180,12 @@ class World:
         measured = get_loss(loss)
         total = 0.0
         for users, items in blocks(self.n_users, self.n_items):
-            total += float(measured.of(values.block(users, items), self._true_labels(users, items)).sum())
+            try:
+                total += float(measured.of(values.block(users, items), self._true_labels(users, items)).sum())
+            except PredictionError:
+                # Count them all, so that the message speaks of the whole grid and not of one block.
+                measured.check(values.block(*block) for block in blocks(self.n_users, self.n_items))
+                raise
         return total / self.log.n_cells
 
     def _true_labels(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
