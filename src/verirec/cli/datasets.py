@@ -14,7 +14,7 @@ from verirec.checks import one_of
 from verirec.data.datasets import CATALOGUE, data_home_folder, fetch_dataset, find_dataset
 from verirec.exceptions import DatasetNotFoundError
 
-app = typer.Typer(help="The data sets of the field: what there is, and where it is.", invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True)
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder that holds the data sets; by default $VERIREC_DATA or the cache.")
@@ -58,7 +58,7 @@ def datasets(
 
 
 def _print_table(home: Path, found: dict[str, Path | None]) -> None:
-    console = Console()
+    console = Console(markup=False, highlight=False)
     console.print(f"Data sets, looked for in {home}", soft_wrap=True)
     table = Table()
     table.add_column("Name", no_wrap=True)
@@ -73,7 +73,7 @@ def _print_table(home: Path, found: dict[str, Path | None]) -> None:
     for name, info in CATALOGUE.items():
         if found[name] is None:
             how = f"verirec datasets fetch {name}" if info.download else info.source
-            console.print(f"{name}: {how}", soft_wrap=True, highlight=False)
+            console.print(f"{name}: {how}", soft_wrap=True)
 
 
 @app.command()
@@ -91,4 +91,4 @@ def fetch(
     if folder is None:
         with Console(stderr=True).status(f"Downloading {name}"):
             folder = fetch_dataset(info, home)
-    Console().print(f"{name} is in {folder}", soft_wrap=True)
+    Console(markup=False, highlight=False).print(f"{name} is in {folder}", soft_wrap=True)

@@ -21,7 +21,7 @@ def demo(
     # Plotting takes a second to import, and only this verb needs it.
     from verirec.reports import run_demo, write_report
 
-    console = Console()
+    console = Console(markup=False, highlight=False)
     with Console(stderr=True).status("Making a world and judging two recommenders in it"):
         result = run_demo(seed)
         page = write_report(out, result.page(), result.summary())

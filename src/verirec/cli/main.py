@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
 
+import click
 import typer
 
 from verirec import __version__
@@ -43,17 +45,24 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _one_line_warning
-            app()
-    except VerirecError as error:
-        typer.echo(f"verirec: {' '.join(str(error).split())}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("verirec: stopped", err=True)
-        sys.exit(130)
+            code = app(standalone_mode=False)
+            sys.stdout.flush()
+    except (VerirecError, click.ClickException) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        _end(2, " ".join(message.split()))
+    except (KeyboardInterrupt, click.Abort):
+        _end(130, "stopped")
     except BrokenPipeError:
-        # The reader of our output left (`verirec ... | head`); a second error while flushing would be noise.
-        sys.stderr.close()
+        # The reader of our output left (`verirec ... | head`); flushing what is left would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    else:
+        sys.exit(code or 0)
+
+
+def _end(code: int, message: str) -> None:
+    typer.echo(f"verirec: {message}", err=True)
+    sys.exit(code)
 
 
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -51,6 +51,11 @@ def estimate_from_terms(numerators: Array, denominators: Array, *, confidence: f
     (0.3, 0.0707)
     """
     level = real_number("confidence", confidence, above=0, below=1)
+    for name, terms in (("numerators", numerators), ("denominators", denominators)):
+        if terms.ndim != 1 or terms.shape != numerators.shape:
+            raise DataError(f"{name} must be flat and as long as the other terms; got shape {terms.shape}")
+        if not np.isfinite(terms).all():
+            raise DataError(f"{name} must be finite; {int((~np.isfinite(terms)).sum()):,} of {terms.size:,} are not")
     total = float(denominators.sum())
     if total <= 0:
         raise DataError("the estimate's denominators add up to 0: no pair counts")

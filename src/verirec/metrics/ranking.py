@@ -7,7 +7,7 @@ tie the tie's mean label.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ Convention = Literal["paper", "usual"]
 family of code does. "usual": they are left out."""
 
 Array = npt.NDArray[np.float64]
+
+_LARGEST_USER: Final = 2**31 - 1
+"""Users numbered beyond this are renumbered, so that a user and a rank fit one 64-bit integer."""
 
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
@@ -70,6 +73,8 @@ class UserRankings:
         same_length(truth, values)
         if who.shape != truth.shape:
             raise DataError(f"there must be one user a label, shape {truth.shape}; got {who.shape}")
+        if who.min() < 0 or who.max() > _LARGEST_USER:
+            who = np.unique(who, return_inverse=True)[1]
         score_order, tie = _ties(values)
         self.auc = _auc(truth, score_order, tie)
         best_first = tie[-1] - tie

@@ -22,6 +22,8 @@ _STYLE: Final[dict[Any, Any]] = {
     "font.size": 11,
     "svg.fonttype": "none",
     "svg.hashsalt": "verirec",
+    # A name with dollar signs is a name, not a formula.
+    "text.parse_math": False,
 }
 
 

@@ -14,7 +14,7 @@ from verirec.exceptions import ParameterError
 def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path:
     """Write `report.html` and `summary.json` into a folder, made if need be; give the page's path.
 
-    Both are written beside their place first and then renamed, so that a failure leaves what was there before.
+    Each is written beside its place first and then renamed, and a failure leaves both as they were before.
 
     Examples
     --------
@@ -23,23 +23,41 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     'report.html'
     """
     target = Path(folder)
+    texts = {
+        target / "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
+        target / "report.html": page,
+    }
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _replace(target / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
-        _replace(target / "report.html", page)
+        before = {file: file.read_bytes() if file.exists() else None for file in texts}
+        try:
+            for file, text in texts.items():
+                _replace(file, text.encode())
+        except BaseException:
+            for file, content in before.items():
+                _restore(file, content)
+            raise
     except OSError as error:
         raise ParameterError(f"cannot write to {str(target)!r}: {error.strerror or error}") from None
     return target / "report.html"
 
 
-def _replace(file: Path, text: str) -> None:
+def _replace(file: Path, content: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(text)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
         # mkstemp makes files for their owner alone; a report is for others too.
         Path(temporary).chmod(0o644)
         Path(temporary).replace(file)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _restore(file: Path, content: bytes | None) -> None:
+    """Bring a file back to what it was, if it changed: the two files speak of one run."""
+    if content is None:
+        file.unlink(missing_ok=True)
+    elif file.read_bytes() != content:
+        _replace(file, content)

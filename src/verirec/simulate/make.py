@@ -75,6 +75,8 @@ def world(
     """
     random = as_generator(random_state)
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
+    if not isinstance(weak_separability, bool | np.bool_):
+        raise ParameterError(f"weak_separability must be True or False; got {weak_separability!r}")
     preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
     selection = LogisticSelection(preferences, (n_users, n_items), observed, selectivity, random)
     return _observe(

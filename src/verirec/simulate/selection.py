@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from verirec.checks import real_number
 from verirec.data.grid import BLOCK_CELLS, CellValues, Positions, blocks
@@ -66,7 +66,10 @@ class LogisticSelection(CellValues):
             logits = self.logits(
                 random.integers(self.n_users, size=_SAMPLED_CELLS), random.integers(self.n_items, size=_SAMPLED_CELLS)
             )
-        return float(brentq(lambda intercept: expit(logits + intercept).mean() - observed, -60, 60, xtol=1e-10))
+        # Between what would do if every logit were the largest, and if every logit were the smallest.
+        centre = float(logit(observed))
+        low, high = centre - float(logits.max()) - 1, centre - float(logits.min()) + 1
+        return float(brentq(lambda intercept: expit(logits + intercept).mean() - observed, low, high, xtol=1e-10))
 
     def draw(self, random: np.random.Generator) -> Pairs:
         r"""Draw the observed pairs, each cell independently with its p, in time that grows with their number.
