@@ -12,10 +12,10 @@ demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
 
 test: lint
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 test-all: lint
-	$(BIN)/pytest -n auto -m ''
+	$(BIN)/pytest -n auto --dist loadfile -m ''
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

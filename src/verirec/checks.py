@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import ParameterError, VerirecError
-
-_LARGEST: Final = sys.float_info.max
 
 
 def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
@@ -44,12 +41,18 @@ def real_number(
     >>> real_number("observed", 0.08, above=0, below=1)
     0.08
     """
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        # An int may be too large for a float, but it compares with one.
-        finite = -_LARGEST <= value <= _LARGEST
-        inside = above <= value <= below if closed else above < value < below
-        if finite and inside:
-            return float(value)
+    if (
+        isinstance(value, int | float | np.number)
+        and not isinstance(value, np.complexfloating)
+        and not isinstance(value, bool)
+    ):
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond the largest float
+            number = math.inf
+        inside = above <= number <= below if closed else above < number < below
+        if math.isfinite(number) and inside:
+            return number
     bounds = []
     if above > -math.inf:
         bounds.append(f"{'at least' if closed else 'above'} {above:g}")
@@ -71,6 +74,22 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     raise ParameterError(f"{name} must be one of {', '.join(sorted(choices))}; got {value!r}")
 
 
+def as_array(name: str, values: Any, *, error: type[VerirecError] = ParameterError) -> npt.NDArray[Any]:
+    """Accept whatever NumPy makes an array of, which a ragged list is not.
+
+    Examples
+    --------
+    >>> as_array("scores", [[0.1], [0.2, 0.3]])
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: scores must be an array; got a list of uneven or unreadable parts
+    """
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        kind = type(values).__name__
+        raise error(f"{name} must be an array; got a {kind} of uneven or unreadable parts") from None
+
+
 def number_array(
     name: str, values: Any, *, ndim: int, error: type[VerirecError] = ParameterError, kinds: str = "fiub"
 ) -> npt.NDArray[Any]:
@@ -80,17 +99,15 @@ def number_array(
     --------
     >>> number_array("scores", [0.1, 0.2], ndim=1).shape
     (2,)
-    >>> number_array("scores", [[0.1], [0.2, 0.3]], ndim=1)
+    >>> number_array("scores", ["a"], ndim=1)
     Traceback (most recent call last):
-    verirec.exceptions.ParameterError: scores must be a flat array of numbers; got list that is no array
+    verirec.exceptions.ParameterError: scores must be numbers; got <U1
     """
-    wanted = {1: "a flat array of numbers", 2: "a matrix of numbers"}[ndim]
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
-        raise error(f"{name} must be {wanted}; got {type(values).__name__} that is no array") from None
-    if array.ndim != ndim or (array.dtype.kind not in kinds and array.size):
-        raise error(f"{name} must be {wanted}; got {array.dtype} of shape {array.shape}")
+    array = as_array(name, values, error=error)
+    if array.dtype.kind not in kinds and (array.size or array.dtype.kind == "O"):
+        raise error(f"{name} must be {'integers' if kinds == 'iu' else 'numbers'}; got {array.dtype}")
+    if array.ndim != ndim:
+        raise error(f"{name} must be {'a flat array' if ndim == 1 else 'a matrix'}; got shape {array.shape}")
     return array
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +97,16 @@ class IncompleteDatasetWarning(VerirecWarning):
 
 class ScoreWarning(VerirecWarning):
     """Scores are not probabilities, so the metrics that need probabilities are left out."""
+
+
+def warn_caller(message: str, category: type[VerirecWarning]) -> None:
+    """Warn, pointing at the first line outside of verirec: the one that can do something about it."""
+    package = str(Path(__file__).parent)
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((package, "<string>")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def rows_in_words(rows: npt.NDArray[np.integer[Any]] | Sequence[int], total: int, *, most: int = 3) -> str:

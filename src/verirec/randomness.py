@@ -24,7 +24,9 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or (isinstance(random_state, int | np.integer) and random_state >= 0):
+    if random_state is None or (
+        isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0
+    ):
         return np.random.default_rng(random_state)
     raise ParameterError(
         f"random_state must be a whole number of at least 0, a numpy Generator or None; got {random_state!r}"

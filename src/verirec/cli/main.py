@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, NoReturn
 
-import click
 import typer
 
 from verirec import __version__
 from verirec.cli import datasets, demo
 from verirec.exceptions import VerirecError, VerirecWarning
 
+# Older versions of typer take this class from click, newer ones have it in a private module.
+_MISTAKEN_ARGUMENTS: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+_INTERRUPTED: Final = 130
+"""What typer makes of Ctrl-C."""
+
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -33,11 +37,14 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def verirec(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that come before the verb."""
+    """Take the options that come before the verb; without a verb, show the help."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:
@@ -45,23 +52,18 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _one_line_warning
-            code = app(standalone_mode=False)
-            sys.stdout.flush()
-    except (VerirecError, click.ClickException) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        _end(2, " ".join(message.split()))
-    except (KeyboardInterrupt, click.Abort):
-        _end(130, "stopped")
-    except BrokenPipeError:
-        # The reader of our output left (`verirec ... | head`); flushing what is left would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    else:
-        sys.exit(code or 0)
+            code = app(standalone_mode=False) or 0
+    except VerirecError as error:
+        _end(2, str(error))
+    except _MISTAKEN_ARGUMENTS as error:
+        _end(2, error.format_message())
+    if code == _INTERRUPTED:
+        _end(code, "stopped")
+    sys.exit(code)
 
 
-def _end(code: int, message: str) -> None:
-    typer.echo(f"verirec: {message}", err=True)
+def _end(code: int, message: str) -> NoReturn:
+    typer.echo(f"verirec: {' '.join(message.split())}", err=True)
     sys.exit(code)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verirec.checks import number_array
-from verirec.data.ids import IdMap, encode_ids, refuse_missing
+from verirec.checks import as_array
+from verirec.data.ids import IdMap, refuse_missing
 from verirec.exceptions import ColumnError, DataError, UnknownIdError
 
 Features = npt.NDArray[np.float64]
@@ -22,8 +22,10 @@ def feature_matrix(name: str, values: npt.ArrayLike, size: int) -> Features:
     Traceback (most recent call last):
     verirec.exceptions.DataError: user_features must have one row per position, shape (3, d); got (2, 2)
     """
-    matrix = number_array(name, values, ndim=2, error=DataError)
-    if matrix.shape[0] != size:
+    matrix = as_array(name, values, error=DataError)
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{name} must be numbers; got {matrix.dtype}")
+    if matrix.ndim != 2 or matrix.shape[0] != size:
         raise DataError(f"{name} must have one row per position, shape ({size}, d); got {matrix.shape}")
     matrix = matrix.astype(np.float64)
     wrong = int((~np.isfinite(matrix)).sum())
@@ -42,11 +44,15 @@ def catalogue_of(table: pa.Table, id_column: str, name: str) -> IdMap:
 def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str) -> Features:
     """Line a table of features up with a catalogue: one row per id of it, every other column a number."""
     others = [column for column in table.column_names if column != id_column]
-    codes, ids = encode_ids(table[id_column], f"{name}' column {id_column!r}")
-    try:
-        rows = ids.positions(catalogue.arrow())
-    except UnknownIdError as error:
-        raise UnknownIdError(f"{name} must cover every id of the log: {error}") from None
+    ids = catalogue_of(table, id_column, name)
+    place = ids.find(catalogue.arrow(), name=name)
+    uncovered = np.flatnonzero(place < 0)
+    if uncovered.size:
+        first = catalogue.ids(uncovered[:1]).tolist()[0]
+        raise UnknownIdError(
+            f"{name} must cover every id of the log; {uncovered.size:,} of {len(catalogue):,} are missing "
+            f"(first: {first!r})"
+        )
     columns = []
     for column in others:
         kind = table.schema.field(column).type
@@ -54,6 +60,6 @@ def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str)
             raise DataError(f"{name}' column {column!r} must hold numbers; got {kind}: encode it first")
         refuse_missing(table[column], f"{name}' column {column!r}")
         columns.append(table[column].cast(pa.float64()).to_numpy())
-    in_id_order = np.argsort(codes)[rows]
+    in_id_order = np.argsort(ids.positions(table[id_column]))[place]
     matrix = np.column_stack(columns)[in_id_order] if columns else np.empty((len(catalogue), 0))
     return feature_matrix(name, matrix, len(catalogue))

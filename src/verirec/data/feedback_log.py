@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from verirec.checks import as_array, number_array
 from verirec.data import gate
 from verirec.data.features import Features, feature_matrix
 from verirec.data.frames import arrow_columns
+from verirec.data.grid import checked_positions
 from verirec.data.ids import IdMap
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
@@ -93,20 +95,22 @@ class FeedbackLog:
     item_features: Features | None = None
 
     def __post_init__(self) -> None:
-        checked = _checked(vars(self), positive_from=None, duplicates="error")
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(_checked(vars(self), positive_from=None, duplicates="error"))
+
+    def _set(self, columns: dict[str, Any]) -> None:
+        """Take the columns, arrays locked."""
+        for field in fields(self):
+            value = columns.get(field.name)
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def _of_checked(cls, **columns: Any) -> FeedbackLog:
         """Make a log of columns that have passed the gate."""
         log = object.__new__(cls)
-        for field in fields(cls):
-            value = columns.get(field.name)
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(log, field.name, value)
+        log._set(columns)
         return log
 
     @classmethod
@@ -285,9 +289,11 @@ class FeedbackLog:
         >>> len(log.select([0, 2])), len(log.select(log.labels == 0))
         (2, 1)
         """
-        index = np.asarray(rows)
+        index = as_array("rows", rows)
         if index.dtype == bool and index.shape != (len(self),):
             raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
+        if index.dtype != bool:
+            index = checked_positions("rows", index, len(self))
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
@@ -296,9 +302,9 @@ class FeedbackLog:
 
     def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:
         """Give the same log with other 0/1 labels, shape (n,); ratings, which no longer fit them, are left out."""
-        flat = np.asarray(labels)
+        flat = number_array("labels", labels, ndim=1, error=DataError)
         if flat.shape != (len(self),):
-            raise ParameterError(f"labels must have shape ({len(self)},); got {flat.shape}")
+            raise DataError(f"labels must have shape ({len(self)},); got {flat.shape}")
         return self._of_checked(**(vars(self) | {"labels": gate.binary_labels(flat, None, "labels"), "ratings": None}))
 
     def with_noise(self, rates: NoiseRates, *, random_state: RandomState = None) -> FeedbackLog:
@@ -367,4 +373,5 @@ def _checked(columns: dict[str, Any], *, positive_from: float | None, duplicates
     rows = gate.admit(
         columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates
     )
-    return rows | checked
+    # Copies: what the caller does with theirs later must not change the log.
+    return rows | checked | {"users": rows["users"].copy(), "items": rows["items"].copy()}

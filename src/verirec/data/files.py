@@ -16,7 +16,7 @@ from verirec.data.feedback_log import FeedbackLog, LogOptions
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
 from verirec.data.tables import log_columns
-from verirec.exceptions import ColumnError, FileFormatError, ParameterError
+from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
@@ -67,45 +67,53 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
         if ending == ".parquet":
             table, roles = _read_parquet(file, roles)
         else:
-            table, roles = _read_text(file, roles, delimiter or _DELIMITERS[ending], typed_header=ending == ".inter")
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            parted_by = _DELIMITERS[ending] if delimiter is None else delimiter
+            table, roles = _read_text(file, roles, parted_by, typed_header=ending == ".inter")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+        if "Empty CSV" in str(error):
+            raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}") from None
     return FeedbackLog._of_checked(**log_columns(table, roles, from_text=ending != ".parquet", **options))  # type: ignore[misc]
 
 
-def read_delimited(source: Path | bytes, delimiter: str, columns: Sequence[str]) -> pa.Table:
+def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Table:
     """Read a text file without a header whose columns are known; errors name the file and its first bad line.
 
     Parameters
     ----------
-    source
-        The file, or its content.
     delimiter
-        One character.
+        One character or several.
     columns
         Names, in the file's order; every line must have as many fields.
     """
-    opened = io.BytesIO(source) if isinstance(source, bytes) else source
-    return pyarrow.csv.read_csv(
-        opened,
-        read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-    )
+    content = file.read_bytes()
+    if len(delimiter) > 1:
+        # Arrow knows delimiters of one character only, and a tab stands in none of these files otherwise.
+        content, delimiter = content.replace(delimiter.encode(), b"\t"), "\t"
+    try:
+        return pyarrow.csv.read_csv(
+            io.BytesIO(content),
+            read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+        )
+    except pa.ArrowInvalid as error:
+        raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
 
 
 def _ending(file: Path) -> str:
     suffixes = [suffix.lower() for suffix in file.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSIONS:
+    compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
+    if compressed:
         suffixes.pop()
     ending = suffixes[-1] if suffixes else ""
-    if ending not in (*_DELIMITERS, ".parquet"):
+    if ending not in _DELIMITERS and (ending != ".parquet" or compressed):
         raise ParameterError(f"a log must end in .csv, .tsv, .parquet or .inter; got {file.name!r}")
     return ending
 
 
 def _read_text(file: Path, roles: Roles, delimiter: str, *, typed_header: bool) -> tuple[pa.Table, Roles]:
-    if len(delimiter) != 1:
-        raise ParameterError(f"delimiter must be one character; got {delimiter!r}")
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
+        raise ParameterError(f"delimiter must be one ASCII character; got {delimiter!r}")
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
     with pyarrow.csv.open_csv(file, parse_options=parse) as opened:
         header = opened.schema.names

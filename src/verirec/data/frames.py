@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from verirec.data.ids import mixed_ids_error
 from verirec.data.roles import Roles
-from verirec.exceptions import ColumnError, DataError
+from verirec.exceptions import ColumnError, DataError, IdError
 
-_ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
-def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_columns: Collection[str] = ()) -> pa.Table:
     """Bring any frame to Arrow; columns that are in Arrow's memory already are not copied.
 
     Examples
@@ -30,13 +30,13 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None) -> pa.
     try:
         return eager.to_arrow()
     except _ARROW_REFUSALS:
-        raise _refusal(eager) from None
+        raise _refusal(eager, id_columns) from None
 
 
 def arrow_columns(frame: Any, roles: Roles) -> tuple[pa.Table, Roles]:
     """Settle which columns of a frame play which part, and bring those to Arrow."""
     settled = roles.settle(_known_frame(frame, "the log").collect_schema().names())
-    return as_arrow(frame, "the log", settled.names()), settled
+    return as_arrow(frame, "the log", settled.names(), (str(settled.user), str(settled.item))), settled
 
 
 def _known_frame(frame: Any, name: str) -> Any:
@@ -51,11 +51,12 @@ def _known_frame(frame: Any, name: str) -> Any:
         raise ColumnError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
 
 
-def _refusal(frame: Any) -> DataError:
+def _refusal(frame: Any, id_columns: Collection[str]) -> DataError:
     """Find the column that Arrow refuses and say what it mixes."""
     for column in frame.columns:
         try:
             frame.select(column).to_arrow()
         except _ARROW_REFUSALS:
-            return mixed_ids_error(f"column {column!r}", frame[column].to_list())
+            error = IdError if column in id_columns else DataError
+            return mixed_ids_error(f"column {column!r}", frame[column].to_list(), error)
     return DataError("the frame cannot be converted to Arrow")

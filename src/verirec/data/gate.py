@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array, real_number, whole_number
+from verirec.checks import as_array, real_number, whole_number
 from verirec.data.grid import checked_positions
 from verirec.data.pairs import rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError, rows_in_words
@@ -66,6 +66,8 @@ def admit(
             columns[name] = _checked_numbers(rows[name], names[name], length, dates=name == "timestamps")
     if length == 0:
         raise EmptyLogError("the log is empty: it must have at least one row")
+    if columns["labels"] is None:
+        raise DataError(f"{names['labels']} must be given")
     given = columns["labels"]
     columns["labels"] = binary_labels(given, positive_from, names["labels"])
     if positive_from is not None:
@@ -130,8 +132,10 @@ def _expect_length(array: Column, name: str, length: int) -> None:
 
 def _checked_numbers(values: Any, name: str, length: int, *, dates: bool) -> Column:
     """Accept a flat array of numbers (or dates), of the log's length, without missing values or infinity."""
-    array = number_array(name, values, ndim=1, error=DataError, kinds="fiubM" if dates else "fiub")
+    array = as_array(name, values, error=DataError)
     _expect_length(array, name, length)
+    if array.dtype.kind not in ("fiubM" if dates else "fiub"):
+        raise DataError(f"{name} must be numbers{' or dates' if dates else ''}; got {array.dtype}")
     missing = np.isnat(array) if array.dtype.kind == "M" else np.isnan(array) if array.dtype.kind == "f" else None
     if missing is not None and missing.any():
         rows = np.flatnonzero(missing)
@@ -139,7 +143,8 @@ def _checked_numbers(values: Any, name: str, length: int, *, dates: bool) -> Col
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         rows = np.flatnonzero(~np.isfinite(array))
         raise DataError(f"{name} must be finite; infinite in {rows_in_words(rows, length)}")
-    return array.view(np.int8) if array.dtype.kind == "b" else array
+    # A copy: what the caller does with theirs later must not change the log.
+    return array.astype(np.int8) if array.dtype.kind == "b" else array.copy()
 
 
 def _checked_propensities(values: Column, name: str) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array
+from verirec.checks import as_array
 from verirec.exceptions import ParameterError, PositionError
 
 Positions = npt.NDArray[np.integer[Any]]
@@ -108,7 +108,9 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
     Traceback (most recent call last):
     verirec.exceptions.PositionError: users must be positions from 0 to 2; 1 of 2 is not (row 1 has 3)
     """
-    array = number_array(name, positions, ndim=1, error=PositionError)
+    array = as_array(name, positions, error=PositionError)
+    if array.ndim != 1:
+        raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
     if array.size and array.dtype.kind not in "iu":
         raise PositionError(f"{name} must be integers (positions); got {array.dtype}")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= size):

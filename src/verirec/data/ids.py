@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verirec.data.grid import checked_positions
-from verirec.exceptions import IdError, MissingValueError, UnknownIdError, rows_in_words
+from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError, rows_in_words
 
 _TABLE_SLACK: Final = 4
 """Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""
@@ -60,7 +59,10 @@ class IdMap:
         if isinstance(ids, IdMap):
             return ids
         cls.of(ids, name=name)
-        return cls(as_id_column(ids, name).combine_chunks())
+        column = as_id_column(ids, name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return cls(_plain(column).combine_chunks())
 
     def __len__(self) -> int:
         return self._size
@@ -93,26 +95,29 @@ class IdMap:
     def positions(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
         """Give the positions of these ids; `UnknownIdError` names what is not in the catalogue."""
         column = as_id_column(ids, name)
+        found = self.find(column, name=name)
+        unknown = np.flatnonzero(found < 0)
+        if unknown.size:
+            first = column[int(unknown[0])].as_py()
+            rows = rows_in_words(unknown, len(column))
+            raise UnknownIdError(f"{name} are not all in the catalogue: unknown in {rows}; the first is {first!r}")
+        return found
+
+    def find(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
+        """Give the positions of these ids, -1 for those that are not in the catalogue."""
+        column = as_id_column(ids, name)
         if len(column) == 0:
             return np.empty(0, np.int32)
-        catalogue = self.arrow()
         refuse_missing(column, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        wanted = is_text if is_text(catalogue.type) else pa.types.is_integer
-        if not wanted(column.type):
-            kind = "strings" if wanted is is_text else "integers"
+        theirs, ours = kind_of_ids(column.type, column, name), kind_of_ids(self.arrow().type, column, name)
+        if theirs != ours:
             raise UnknownIdError(
-                f"{name} must be {kind}, as in the log; got {column.type} (first: {column[0].as_py()!r})"
+                f"{name} must be {ours}, as in the catalogue; got {theirs} (first: {column[0].as_py()!r})"
             )
-        found = pc.index_in(_plain(column), value_set=_plain(catalogue))
-        if found.null_count:
-            unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
-            first = column[int(unknown[0])].as_py()
-            raise UnknownIdError(
-                f"{name} not in the log: {rows_in_words(unknown, len(column))}; the first is {first!r}"
-            )
-        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int32)
+        found = pc.index_in(_plain(column), value_set=_plain(self.arrow()))
+        return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int32)
 
 
 def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
@@ -122,29 +127,32 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
     if not isinstance(ids, pa.Array):
         if isinstance(ids, str):
             raise IdError(f"{name} must be a sequence of ids; got the single string {ids!r}")
+        if not hasattr(ids, "__iter__") and not hasattr(ids, "__array__"):
+            raise IdError(f"{name} must be a sequence of ids; got {ids!r}")
         if isinstance(ids, range):
             ids = np.arange(ids.start, ids.stop, ids.step)
         try:
             ids = pa.array(ids, from_pandas=True)
-        except OverflowError:
-            raise IdError(f"{name} holds integers beyond 64 bits; make them strings") from None
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
             raise mixed_ids_error(name, ids) from None
     return ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
 
 
-def mixed_ids_error(name: str, ids: Any) -> IdError:
-    """Say which kinds of Python objects a column of ids mixes, and where the second kind starts."""
-    values = list(ids) if isinstance(ids, Sequence) or hasattr(ids, "__iter__") else [ids]
+def mixed_ids_error(name: str, ids: Any, error: type[DataError] = IdError) -> DataError:
+    """Say which kinds of Python objects a column mixes, and where the second kind starts."""
+    values = list(ids) if hasattr(ids, "__iter__") else [ids]
     kinds = [type(value).__name__ for value in values]
     distinct = sorted(set(kinds))
     if len(distinct) > 1:
         other = next(row for row, kind in enumerate(kinds) if kind != kinds[0])
-        return IdError(
-            f"{name} mixes ids of {len(distinct)} types: {', '.join(distinct)} (row 0 has {values[0]!r}, row {other} "
-            f"has {values[other]!r}); make them all strings or all integers"
+        return error(
+            f"{name} mixes {len(distinct)} types: {', '.join(distinct)} (row 0 has {values[0]!r}, row {other} has "
+            f"{values[other]!r}); make them all of one"
         )
-    return IdError(f"{name} must hold strings or integers; got {' '.join(distinct) or 'nothing usable'}")
+    if distinct == ["int"]:
+        return error(f"{name} holds integers beyond 64 bits (largest: {max(values)}); make them strings")
+    wanted = "strings or integers" if error is IdError else "numbers"
+    return error(f"{name} must hold {wanted}; got {' '.join(distinct) or 'nothing usable'}")
 
 
 def refuse_missing(column: pa.ChunkedArray, name: str) -> None:
@@ -182,25 +190,30 @@ def encode_ids(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -
     ([1, 0, 1], [10, 30])
     """
     refuse_missing(column, name)
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        raise _float_ids_error(column, name)
-    if pa.types.is_integer(kind):
+    if kind_of_ids(kind, column, name) == "integers":
         if pa.types.is_dictionary(column.type):
             column = column.cast(kind)
         return _encode_integers(column, name)
+    codes, ids = _encode_by_dictionary(column)
+    return (codes, IdMap(ids)) if not from_text else _plain_integers_if_all_are(codes, ids, name)
+
+
+def kind_of_ids(kind: pa.DataType, column: pa.ChunkedArray, name: str) -> str:
+    """Say whether ids are "integers" or "strings"; anything else cannot be an id."""
+    if pa.types.is_integer(kind):
+        return "integers"
     if is_text(kind):
-        codes, ids = _encode_by_dictionary(column)
-        return (codes, IdMap(ids)) if not from_text else _plain_integers_if_all_are(codes, ids, name)
+        return "strings"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        raise _float_ids_error(len(column), column.slice(0, 3).to_pylist(), name)
     raise IdError(f"{name} must hold strings or integers; got {kind}")
 
 
-def _float_ids_error(column: pa.ChunkedArray, name: str) -> IdError:
-    first = ", ".join(str(value) for value in column.slice(0, 3).to_pylist())
+def _float_ids_error(count: int, first: list[Any], name: str) -> IdError:
+    shown = ", ".join(str(value) for value in first)
     return IdError(
-        f"{name} holds {len(column):,} floats (first: {first}); ids must be integers or strings: cast the column first"
+        f"{name} holds {count:,} floats (first: {shown}); ids must be integers or strings: cast the column first"
     )
 
 
@@ -232,11 +245,14 @@ def _offsets(chunk: pa.Array, low: int) -> npt.NDArray[np.int64]:
 
 def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
     """Encode by hashing; the chunks' own dictionaries, where they have them, are merged and not spelt out."""
+    if pa.types.is_string_view(column.type):
+        column = _plain(column)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.num_chunks == 0:
         return np.empty(0, np.int32), pa.array([], column.type.value_type)
-    merged = pa.concat_arrays([chunk.dictionary for chunk in column.chunks]).dictionary_encode()
+    spelt = pa.concat_arrays([chunk.dictionary for chunk in column.chunks])
+    merged = (_plain(spelt) if pa.types.is_string_view(spelt.type) else spelt).dictionary_encode()
     ids, position = _sorted(merged.dictionary)
     of_entry = position[merged.indices.to_numpy()]
     codes = np.empty(len(column), np.int32)
@@ -274,13 +290,17 @@ def _plain_integers_if_all_are(
         numbers, position = _sorted(ids.cast(pa.int64()))
         return position[codes], IdMap(numbers)
     if pc.all(pc.match_substring_regex(ids, _FLOAT_IN_TEXT)).as_py():
-        raise _float_ids_error(pa.chunked_array([ids]), name)
+        raise _float_ids_error(len(codes), ids.take(pa.array(codes[:3])).to_pylist(), name)
     return codes, IdMap(ids)
 
 
 def _plain(column: Any) -> Any:
-    """Bring ids to the one width that look-ups compare."""
-    return column.cast(pa.large_string() if is_text(column.type) else pa.int64())
+    """Bring ids to the one width that catalogues hold; integers beyond it, which none can hold, become null."""
+    if is_text(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_uint64(column.type):
+        column = pc.if_else(pc.greater(column, pa.scalar(2**63 - 1, pa.uint64())), None, column)
+    return column.cast(pa.int64())
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
-from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, rows_in_words
+from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, rows_in_words, warn_caller
 
 DuplicatePolicy = Literal["error", "first", "last", "latest", "highest"]
 
@@ -98,11 +97,10 @@ def _refuse_disagreement(rows: Rows, pairs: Column, labels: Column, total: int) 
             f"{int(split.sum()):,} user-item pairs occur with both labels, in {rows_in_words(wrong, total)}; "
             "choose which row counts: duplicates='first', 'last', 'latest' or 'highest'"
         )
-    warnings.warn(
+    warn_caller(
         f"{len(count):,} user-item pairs occur more than once with the same label; the first row of each is kept "
         f"({len(rows) - len(count):,} of {total:,} rows dropped)",
         RepeatedPairWarning,
-        stacklevel=6,
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from verirec.checks import number_array, one_of, real_number
+from verirec.checks import as_array, number_array, one_of, real_number
 from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, checked_positions
-from verirec.exceptions import PredictionError, rows_in_words
+from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any
 """A dense array, (users, items, scores), a function of (users, items), `Factors`, or any `CellValues`."""
@@ -61,7 +61,7 @@ class _LinkedFactors(FactorCells):
             item_factors,
             _constants("user_constants", factors.user_constants, n_users),
             _constants("item_constants", factors.item_constants, n_items),
-            real_number("constant", factors.constant),
+            _constant(factors.constant),
         )
         self.link = one_of("link", factors.link, ("logistic", "identity"))
 
@@ -77,13 +77,14 @@ class _FunctionCells(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         all_users, all_items = np.broadcast_arrays(users, items)
-        scores = np.asarray(self.function(all_users.ravel(), all_items.ravel()), dtype=np.float64)
+        given = self.function(all_users.ravel(), all_items.ravel())
+        scores = as_array("the prediction function's result", given, error=PredictionError)
         if scores.shape != (all_users.size,):
             raise PredictionError(
                 f"the prediction function must give one number a pair, shape ({all_users.size},); got {scores.shape}"
             )
         _expect_finite("the prediction function's result", scores)
-        return scores.reshape(all_users.shape)
+        return scores.reshape(all_users.shape).astype(np.float64, copy=False)
 
 
 class _TripleCells(CellValues):
@@ -105,7 +106,7 @@ class _TripleCells(CellValues):
         repeated = np.flatnonzero(self.keys[1:] == self.keys[:-1])
         if repeated.size:
             raise PredictionError(
-                f"predictions score {repeated.size:,} pairs more than once "
+                f"predictions score {len(np.unique(self.keys[repeated])):,} pairs more than once "
                 f"(first: user {self.keys[repeated[0]] // n_items}, item {self.keys[repeated[0]] % n_items})"
             )
 
@@ -143,6 +144,8 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     [0.4]
     """
     if isinstance(predictions, CellValues):
+        if predictions.shape != (n_users, n_items):
+            raise PredictionError(f"predictions must be for a grid of {(n_users, n_items)}; got {predictions.shape}")
         return predictions
     if isinstance(predictions, Factors):
         return _LinkedFactors(predictions, n_users, n_items)
@@ -163,6 +166,13 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     return DenseCells(matrix.astype(np.float64, copy=False))
 
 
+def _constant(given: Any) -> float:
+    try:
+        return real_number("constant", given)
+    except ParameterError as error:
+        raise PredictionError(str(error)) from None
+
+
 def _constants(name: str, given: npt.NDArray[Any] | None, size: int) -> npt.NDArray[Any]:
     constants = np.zeros(size) if given is None else number_array(name, given, ndim=1, error=PredictionError)
     _expect_shape(name, constants, (size,))
@@ -176,6 +186,9 @@ def _expect_shape(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) ->
 
 
 def _expect_finite(name: str, array: npt.NDArray[Any]) -> None:
-    wrong = np.flatnonzero(~np.isfinite(array))
-    if wrong.size:
-        raise PredictionError(f"{name} must be finite; NaN or infinity in {rows_in_words(wrong, array.size)}")
+    if array.dtype.kind not in "fiub":
+        raise PredictionError(f"{name} must be numbers; got {array.dtype}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        count, first = array.size - int(finite.sum()), np.argwhere(~finite)[0].tolist()
+        raise PredictionError(f"{name} must be finite; {count:,} of {array.size:,} are not (first: the one at {first})")

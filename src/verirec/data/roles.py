@@ -50,6 +50,9 @@ class Roles:
         >>> settled.user, settled.item, settled.rating
         ('userId', 'movieId', 'liked')
         """
+        unnamed = [column for column in columns if not isinstance(column, str)]
+        if unnamed:
+            raise ColumnError(f"columns must be named by strings; got {unnamed[0]!r}: rename the frame's columns")
         named = {role: name for role, name in vars(self).items() if name is not None}
         for role, name in named.items():
             if name not in columns:
@@ -57,6 +60,10 @@ class Roles:
         for role, usual in _USUAL_NAMES.items():
             if role not in named:
                 named[role] = _guess(role, usual, columns)
+        for role, name in named.items():
+            others = [other for other, its_name in named.items() if its_name == name and other != role]
+            if others:
+                raise ColumnError(f"column {name!r} cannot be both the {role} and the {others[0]}")
         return Roles(**named)
 
     def names(self) -> list[str]:

@@ -61,21 +61,25 @@ def log_columns(
         user_work = workers.submit(_encode, table, user, _catalogue("user", all_users, user_table, user), from_text)
         item_work = workers.submit(_encode, table, item, _catalogue("item", all_items, item_table, item), from_text)
         (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
+    columns: dict[str, Any] = {
+        "n_users": len(user_ids),
+        "n_items": len(item_ids),
+        "user_ids": user_ids,
+        "item_ids": item_ids,
+    }
+    if user_table is not None:
+        columns["user_features"] = features_by_id(user_table, user, user_ids, "user_features")
+    if item_table is not None:
+        columns["item_features"] = features_by_id(item_table, item, item_ids, "item_features")
     rows = {"users": users, "items": items}
     called = {"users": f"column {user!r}", "items": f"column {item!r}"}
     for role, field in _FIELDS.items():
         name = getattr(roles, role)
         if name is not None:
-            rows[field], called[field] = _values(table, name), f"column {name!r}"
-    columns = admit(
+            rows[field], called[field] = _values(table, name, role), f"column {name!r}"
+    return columns | admit(
         rows, len(user_ids), len(item_ids), positive_from=positive_from, duplicates=duplicates, called=called
     )
-    columns |= {"n_users": len(user_ids), "n_items": len(item_ids), "user_ids": user_ids, "item_ids": item_ids}
-    if user_table is not None:
-        columns["user_features"] = features_by_id(user_table, user, user_ids, "user_features")
-    if item_table is not None:
-        columns["item_features"] = features_by_id(item_table, item, item_ids, "item_features")
-    return columns
 
 
 def _catalogue(side: str, all_ids: Any, features: pa.Table | None, id_column: str) -> IdMap | None:
@@ -88,16 +92,23 @@ def _catalogue(side: str, all_ids: Any, features: pa.Table | None, id_column: st
 def _encode(
     table: pa.Table, name: str, catalogue: IdMap | None, from_text: bool
 ) -> tuple[npt.NDArray[np.int32], IdMap]:
-    codes, ids = encode_ids(table[name], f"column {name!r}", from_text=from_text)
+    # Ids of a text file stay text if that is what the catalogue has.
+    to_integers = from_text and (catalogue is None or not is_text(catalogue.arrow().type))
+    codes, ids = encode_ids(table[name], f"column {name!r}", from_text=to_integers)
     if catalogue is None:
         return codes, ids
-    try:
-        return catalogue.positions(ids.arrow())[codes], catalogue
-    except UnknownIdError as error:
-        raise UnknownIdError(f"column {name!r} has ids outside the catalogue it was given: {error}") from None
+    found = catalogue.find(ids.arrow(), name=f"column {name!r}")
+    unknown = np.flatnonzero((found < 0)[codes])
+    if unknown.size:
+        first = ids.ids(codes[unknown[:1]]).tolist()[0]
+        raise UnknownIdError(
+            f"column {name!r} has ids outside the catalogue in {rows_in_words(unknown, len(codes))}; "
+            f"the first is {first!r}"
+        )
+    return found[codes], catalogue
 
 
-def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
+def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     """Give a column of numbers or dates as an array; whatever else it holds is refused."""
     column = table[name]
     kind = column.type
@@ -107,17 +118,17 @@ def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
         raise DataError(f"column {name!r} must hold numbers, dates or timestamps; got {kind}")
     elif not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
-        raise _not_numbers(column, name)
+        raise _not_numbers(column, name, LabelError if role == "rating" else DataError)
     return np.asarray(column.to_numpy())
 
 
-def _not_numbers(column: pa.ChunkedArray, name: str) -> LabelError:
+def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> DataError:
     """Say where a column first holds something that is not a number: one stray word turns all of it into text."""
     rows = np.arange(len(column))
     if is_text(column.type):
         numeric = pc.match_substring_regex(column, _NUMBER).to_numpy()
         rows = rows if numeric.all() else np.flatnonzero(~numeric)
-    return LabelError(
+    return error(
         f"column {name!r} must hold numbers; got {column.type} in {rows_in_words(rows, len(column))}, where row "
         f"{rows[0]} has {column[int(rows[0])].as_py()!r}"
     )

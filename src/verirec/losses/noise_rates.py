@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array
+from verirec.checks import as_array
 from verirec.exceptions import NoiseRateError
 
 
@@ -45,7 +45,7 @@ class NoiseRates:
     def __post_init__(self) -> None:
         for name in ("rho01", "rho10"):
             value = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not 0 <= float(value) < 1:
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= float(value) < 1:
                 raise NoiseRateError(f"{name} must be a number of at least 0 and below 1; got {value!r}")
             object.__setattr__(self, name, float(value))
         if self.rho01 + self.rho10 >= 1:
@@ -73,8 +73,13 @@ class NoiseRates:
 
 
 def _checked_covariance(covariance: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    matrix = number_array("covariance", covariance, ndim=2, error=NoiseRateError).astype(np.float64)
-    if matrix.shape != (2, 2) or not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T):
+    matrix = as_array("covariance", covariance, error=NoiseRateError)
+    if (
+        matrix.shape != (2, 2)
+        or matrix.dtype.kind not in "fiu"
+        or not np.isfinite(matrix).all()
+        or not np.allclose(matrix, matrix.T)
+    ):
         raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {covariance!r}")
     if np.linalg.eigvalsh(matrix).min() < -1e-12:
         raise NoiseRateError(f"covariance must not have a negative eigenvalue; got {covariance!r}")

@@ -52,9 +52,9 @@ class Loss:
             total, count = total + predictions.size, count + int(outside.sum())
             first += predictions[outside][: 3 - len(first)].tolist()
         if count:
-            wanted = "probabilities strictly between 0 and 1" if self.open_unit_interval else "finite predictions"
+            wanted = "probabilities strictly between 0 and 1" if self.open_unit_interval else "finite numbers"
             raise PredictionError(
-                f"the {self.name} loss needs {wanted}; {count:,} of {total:,} are not (first: "
+                f"the {self.name} loss needs {wanted}; {count:,} of {total:,} predictions are not (first: "
                 f"{', '.join(format(value, 'g') for value in first)})"
             )
 

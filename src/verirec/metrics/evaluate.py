@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import ScoreWarning
+from verirec.exceptions import ScoreWarning, warn_caller
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Array, Convention, UserRankings, checked_scores, same_length
 
@@ -82,19 +81,26 @@ def evaluate(
     if are_probabilities(values):
         result |= {name: metric(test_log.labels, values) for name, metric in proper.items()}
     else:
-        warnings.warn(
+        warn_caller(
             f"scores go from {values.min():g} to {values.max():g}, so they are not probabilities: "
             f"{', '.join(proper)} are left out (NaN)",
             ScoreWarning,
-            stacklevel=2,
         )
         result |= dict.fromkeys(proper, float("nan"))
     return Evaluation(result, convention)
 
 
+def _is_flat(scores: PredictionsLike) -> bool:
+    if callable(scores) or isinstance(scores, tuple):
+        return False
+    try:
+        return np.ndim(scores) == 1
+    except ValueError:  # a ragged list, which the check of scores refuses by name
+        return True
+
+
 def _scores_of_rows(scores: PredictionsLike, log: FeedbackLog) -> Array:
-    is_flat = not callable(scores) and not isinstance(scores, tuple) and np.ndim(scores) == 1
-    if is_flat:
+    if _is_flat(scores):
         values = checked_scores(scores)
         same_length(log.labels, values)
         return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,19 +30,25 @@ def read(folder: Path, positive_from: float) -> Dataset:
         if not np.isin(ratings, range(6)).all():
             raise FileFormatError(f"{part}.ascii must hold ratings 1 to 5, and 0 for none")
         parts[part] = FeedbackLog.from_sparse(sparse.coo_array(ratings), positive_from=positive_from, **features)
-    propensities = folder / "propensities.ascii"
-    return Dataset(
-        "coat",
-        train=parts["train"],
-        test=parts["test"],
-        propensities=_matrix(propensities, SHAPE) if propensities.is_file() else None,
-    )
+    return Dataset("coat", train=parts["train"], test=parts["test"], propensities=_propensities(folder))
+
+
+def _propensities(folder: Path) -> npt.NDArray[Any] | None:
+    file = folder / "propensities.ascii"
+    if not file.is_file():
+        return None
+    propensities = _matrix(file, SHAPE)
+    if not ((propensities > 0) & (propensities <= 1)).all():
+        raise FileFormatError(f"{file.name} must hold probabilities above 0 and at most 1")
+    return propensities
 
 
 def _matrix(file: Path, shape: tuple[int, int | None]) -> npt.NDArray[Any]:
     try:
-        matrix = np.loadtxt(file, ndmin=2)
-    except ValueError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy only warns of a file without numbers
+            matrix = np.loadtxt(file, ndmin=2)
+    except (ValueError, UserWarning) as error:
         raise FileFormatError(f"{file.name} is not a matrix of numbers: {' '.join(str(error).split())}") from None
     if matrix.shape[0] != shape[0] or shape[1] not in (None, matrix.shape[1]):
         wanted = f"{shape[0]} x {shape[1] or 'any'}"

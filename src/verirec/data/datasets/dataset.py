@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.exceptions import IncompleteDatasetWarning
+from verirec.exceptions import IncompleteDatasetWarning, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +40,9 @@ class Dataset:
 def expect_rows(name: str, found: int, published: int) -> None:
     """Warn if a file does not have the number of rows that its makers published: it may be cut short."""
     if found != published:
-        warnings.warn(
+        warn_caller(
             f"{name} has {found:,} rows where {published:,} were published: it may be truncated or a sample",
             IncompleteDatasetWarning,
-            stacklevel=5,
         )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 import pooch
@@ -22,6 +24,7 @@ def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
     if info.download is None:
         raise DownloadError(f"{info.name} cannot be fetched for you; {info.source}")
     target = home / info.download.folder
+    made = [folder for folder in (target, home, *home.parents) if not folder.exists()]
     try:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home, prefix=".fetching-") as work:
@@ -30,8 +33,13 @@ def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
             target.mkdir(exist_ok=True)
             for file in unpacked:
                 shutil.move(file, target / file.name)
-    except OSError as error:
-        raise DownloadError(f"cannot write to {str(home)!r}: {error.strerror or error}") from None
+    except BaseException as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise DownloadError(f"cannot write to {str(home)!r}: {error.strerror or error}") from None
+        raise
     return target
 
 
@@ -58,6 +66,6 @@ def _unpack(archive: Path, files: tuple[str, ...], work: Path) -> list[Path]:
                 with opened.open(members[file]) as source, (work / file).open("wb") as copy:
                     shutil.copyfileobj(source, copy)
                 unpacked.append(work / file)
-    except zipfile.BadZipFile:
-        raise DownloadError(f"{archive.name} is not a zip archive; nothing was kept") from None
+    except (zipfile.BadZipFile, zlib.error):
+        raise DownloadError("the archive is not a readable zip; nothing was kept") from None
     return unpacked

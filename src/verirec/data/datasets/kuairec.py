@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,14 +42,16 @@ def read(folder: Path, positive_from: float) -> Dataset:
 
 def _block(file: Path) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any]]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             packed, users, videos = archive["Y"], archive["user_id"], archive["video_id"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        bits = np.unpackbits(packed, axis=1)[:, : len(videos)]
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFormatError(f"{file.name} is truncated or malformed: {' '.join(str(error).split())}") from None
-    complete = np.unpackbits(packed, axis=1)[:, : len(videos)].astype(np.int8)
-    if complete.shape != (len(users), len(videos)):
+    if bits.shape != (len(users), len(videos)):
         raise FileFormatError(f"{file.name} must have {len(users)} rows of {len(videos)} bits; got {packed.shape}")
-    return complete, users, videos
+    # Positions follow the sorted ids, here as in every log.
+    by_user, by_video = np.argsort(users), np.argsort(videos)
+    return bits[np.ix_(by_user, by_video)].astype(np.int8), users[by_user], videos[by_video]
 
 
 def _sample(file: Path, users: npt.NDArray[Any], videos: npt.NDArray[Any], positive_from: float) -> FeedbackLog:

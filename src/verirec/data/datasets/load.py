@@ -19,7 +19,9 @@ HOME_VARIABLE: Final = "VERIREC_DATA"
 
 def data_home_folder(data_home: str | Path | None = None) -> Path:
     """Settle the folder that holds the data sets: the argument, $VERIREC_DATA, or the user's cache."""
-    named = data_home if data_home is not None else os.environ.get(HOME_VARIABLE)
+    if data_home is not None:
+        return Path(data_home).expanduser()
+    named = os.environ.get(HOME_VARIABLE)
     return Path(named).expanduser() if named else Path(pooch.os_cache("verirec"))
 
 

@@ -1,0 +1,88 @@
+"""verirec demo: two files, the same figures on the screen, and nothing left where it cannot write."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from verirec.cli.main import app
+from verirec.reports import run_demo
+
+FILES = {"report.html", "summary.json"}
+
+
+def contents(folder):
+    return {file.name: file.read_text() for file in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    return folder, CliRunner().invoke(app, ["demo", "--out", str(folder)])
+
+
+def test_it_writes_both_files_and_nothing_else(ran):
+    folder, result = ran
+    assert result.exit_code == 0
+    assert {file.name for file in folder.iterdir()} == FILES
+    assert json.loads((folder / "summary.json").read_text()) == run_demo(0).summary()
+    assert (folder / "report.html").read_text() == run_demo(0).page()
+
+
+def test_it_shows_the_figures_of_the_summary_and_where_the_page_is(ran):
+    folder, result = ran
+    summary = json.loads((folder / "summary.json").read_text())
+    for name, estimates in summary["recommenders"].items():
+        (row,) = (line for line in result.stdout.splitlines() if name in line and "│" in line)
+        naive = estimates["naive"]
+        expected = [naive["value"], naive["low"], naive["high"], summary["truth"][name]]
+        assert sorted(re.findall(r"\d\.\d{4}", row)) == sorted(f"{number:.4f}" for number in expected)
+    assert "prefers the one learnt from the log; the better one is the one learnt from a survey" in result.stdout
+    assert f"The page: {folder / 'report.html'}\n" in result.stdout
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(ran, run, tmp_path):
+    for seed, equal in ((0, True), (1, False)):
+        assert run("demo", "--out", tmp_path / str(seed), "--seed", seed)[0] == 0
+        for name in FILES:
+            assert (contents(tmp_path / str(seed))[name] == contents(ran[0])[name]) is equal
+
+
+def test_the_installed_command_does_what_its_help_says_in_the_folder_it_runs_in(spawn, tmp_path, ran):
+    code, output, errors = spawn("demo", "--out", "demo")
+    assert (code, errors) == (0, "")
+    assert "The page: demo/report.html" in output
+    assert contents(tmp_path / "demo") == contents(ran[0])
+
+
+@pytest.mark.parametrize("narrow", [40, 80])
+def test_the_pages_path_is_on_one_line_however_narrow_the_screen(run, tmp_path, monkeypatch, narrow):
+    monkeypatch.setenv("COLUMNS", str(narrow))
+    folder = tmp_path / ("long" * 20)
+    assert f"The page: {folder}/report.html" in run("demo", "--out", folder)[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "with a space",
+        "v[1]",
+        "v[old]",
+        "a[/b]",
+    ],
+)
+def test_the_pages_path_is_shown_as_it_is(run, tmp_path, name):
+    code, output, _ = run("demo", "--out", tmp_path / name)
+    assert code == 0
+    assert f"The page: {tmp_path / name}/report.html" in output
+
+
+def test_a_folder_that_cannot_be_is_told_in_one_line_and_nothing_is_written(run, tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    code, output, errors = run("demo", "--out", tmp_path / "taken")
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: cannot write to '.*taken': .*\n", errors)
+    assert contents(tmp_path) == {"taken": "mine"}

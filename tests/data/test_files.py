@@ -1,0 +1,440 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from verirec import FeedbackLog, read_log
+from verirec.exceptions import (
+    ColumnError,
+    DataError,
+    DuplicatePairError,
+    EmptyLogError,
+    FileFormatError,
+    IdError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    UnknownIdError,
+)
+
+TABLE = pa.table(
+    {
+        "user_id": ["u3", "u1", "u2", "u1", "u3"],
+        "extra": [0, 0, 0, 0, 0],
+        "item_id": [20, -1, 3, 3, 2**40],
+        "rating": [5.0, 2.5, 4.0, 1.0, 3.0],
+        "when": [5, 4, 3, 2, 1],
+        "p": [0.1, 0.5, 1.0, 0.25, 0.125],
+    }
+)
+OPTIONS = {"positive_from": 3, "timestamp": "when", "propensity": "p"}
+
+
+def text_of(table, delimiter, types=None):
+    header = [f"{name}:{types[name]}" if types else name for name in table.column_names]
+    lines = [header, *([str(value) for value in row.values()] for row in table.to_pylist())]
+    return "".join(delimiter.join(line) + "\n" for line in lines).encode()
+
+
+def compressed(content, codec):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+def parquet_of(table, **options):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue().to_pybytes()
+
+
+RECBOLE = {
+    "user_id": "token",
+    "extra": "float",
+    "item_id": "token",
+    "rating": "float",
+    "when": "float",
+    "p": "float",
+}
+FILES = {
+    "log.csv": text_of(TABLE, ","),
+    "LOG.CSV": text_of(TABLE, ","),
+    "crlf.csv": text_of(TABLE, ",").replace(b"\n", b"\r\n"),
+    "bom.csv": b"\xef\xbb\xbf" + text_of(TABLE, ","),
+    "no.end.of.line.csv": text_of(TABLE, ",").rstrip(),
+    "log.tsv": text_of(TABLE, "\t"),
+    "log.inter": text_of(TABLE, "\t", RECBOLE),
+    "log.csv.gz": compressed(text_of(TABLE, ","), "gzip"),
+    "log.tsv.gz": compressed(text_of(TABLE, "\t"), "gzip"),
+    "log.inter.gz": compressed(text_of(TABLE, "\t", RECBOLE), "gzip"),
+    "log.csv.bz2": compressed(text_of(TABLE, ","), "bz2"),
+    "log.csv.zst": compressed(text_of(TABLE, ","), "zstd"),
+    "log.parquet": parquet_of(TABLE),
+    "groups.parquet": parquet_of(TABLE, row_group_size=2),
+    "plain.parquet": parquet_of(TABLE, use_dictionary=False),
+    "plain.groups.parquet": parquet_of(TABLE, use_dictionary=False, row_group_size=2),
+    "bare.parquet": parquet_of(TABLE, store_schema=False),
+}
+
+
+def assert_same(log, other):
+    assert log.to_arrow().equals(other.to_arrow())
+    assert (log.user_ids, log.item_ids) == (other.user_ids, other.item_ids)
+    assert log.users.tolist() == other.users.tolist()
+    assert log.items.tolist() == other.items.tolist()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, content):
+        file = tmp_path / name
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return file
+
+    return write_file
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_log_of_the_frame(write, name):
+    file = write(name, FILES[name])
+    log = read_log(file, **OPTIONS)
+    assert_same(log, FeedbackLog.from_frame(TABLE, **OPTIONS))
+    assert log.labels.tolist() == [1, 0, 1, 0, 1]
+
+
+def test_a_path_may_be_a_string(write):
+    assert len(read_log(str(write("log.csv", FILES["log.csv"])), positive_from=3)) == 5
+
+
+def test_another_delimiter_can_be_named(write):
+    file = write("log.csv", FILES["log.csv"].replace(b",", b";"))
+    assert_same(
+        read_log(file, delimiter=";", positive_from=3),
+        read_log(write("other.csv", FILES["log.csv"]), positive_from=3),
+    )
+
+
+@pytest.fixture(scope="module")
+def long_table():
+    """Give a table of many rows whose ids come back in different row groups."""
+    random = np.random.default_rng(0)
+    cells = random.choice(300 * 400, 5_000, replace=False)
+    return pa.table(
+        {
+            "user": pa.array([f"user-{cell // 400:04d}" for cell in cells]),
+            "item": pa.array([f"item-{cell % 400}" for cell in cells]),
+            "label": random.integers(0, 2, len(cells)),
+        }
+    )
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1_000, 4_000_000])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"row_group_size": 700},
+        {"row_group_size": 700, "use_dictionary": False},
+        {"row_group_size": 700, "use_dictionary": ["user"]},
+        {"row_group_size": 700, "dictionary_pagesize_limit": 200},
+    ],
+    ids=["dictionary", "plain", "one of each", "dictionary overflows"],
+)
+def test_parquet_text_ids_are_merged_over_row_groups_and_batches(write, monkeypatch, long_table, options, batch_rows):
+    monkeypatch.setattr("verirec.data.files._BATCH_ROWS", batch_rows)
+    log = read_log(write("log.parquet", parquet_of(long_table, **options)))
+    assert_same(log, FeedbackLog.from_frame(long_table))
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        pl.Series(["b", "a", "c"]),
+        pl.Series(["b", "a", "c"], dtype=pl.Categorical),
+        pl.Series(["b", "a", "c"], dtype=pl.Enum(["z", "c", "b", "a"])),
+        pd.Series(["b", "a", "c"]),
+        pd.Series(["b", "a", "c"], dtype=object),
+        pd.Series(["b", "a", "c"], dtype=pd.CategoricalDtype(["z", "c", "b", "a"])),
+        pa.array(["b", "a", "c"], pa.large_string()),
+        pa.array(["b", "a", "c"], pa.string_view()),
+    ],
+    ids=lambda users: f"{type(users).__module__.split('.')[0]}-{getattr(users, 'dtype', getattr(users, 'type', ''))}",
+)
+def test_parquet_of_any_library_gives_the_same_ids(tmp_path, users):
+    file = tmp_path / "log.parquet"
+    columns = {"user": users, "item": [1, 2, 3], "label": [0, 1, 1]}
+    if isinstance(users, pl.Series):
+        pl.DataFrame(columns).write_parquet(file)
+    elif isinstance(users, pd.Series):
+        pd.DataFrame(columns).to_parquet(file)
+    else:
+        pq.write_table(pa.table(columns), file)
+    log = read_log(file)
+    assert log.user_ids.ids().tolist() == ["a", "b", "c"]
+    assert log.users.tolist() == [1, 0, 2]
+
+
+def test_leading_zeros_in_ids_are_kept_in_text_files(write):
+    log = read_log(write("log.csv", "user,item,label\n007,1,1\n7,2,0\n07,010,1\n"))
+    assert log.user_ids.ids().tolist() == ["007", "07", "7"]
+    assert log.item_ids.ids().tolist() == ["010", "1", "2"]
+
+
+def test_plain_integers_in_text_files_become_integers_in_numeric_order(write):
+    log = read_log(write("log.csv", "user,item,label\n10,-5,1\n9,3,0\n"))
+    assert log.user_ids.ids().tolist() == [9, 10]
+    assert log.item_ids.ids().tolist() == [-5, 3]
+    assert log.users.tolist() == [1, 0]
+
+
+def test_ratings_that_turn_fractional_late_in_the_file_are_read(write):
+    lines = "".join(f"{user},1,4\n" for user in range(150_000))
+    log = read_log(write("log.csv", f"user,item,rating\n{lines}0,2,3.5\n"), positive_from=4)
+    assert log.ratings[-1] == 3.5
+
+
+def test_only_the_columns_that_are_needed_are_read(write):
+    log = read_log(write("log.csv", 'user,item,label,note\n1,2,1,"x, y"\n2,2,0,\n'))
+    assert len(log) == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "kind"),
+    [
+        (("2020-01-02", "2020-01-01"), "M"),
+        (("2020-01-02 10:00:00", "2020-01-01 11:00:00"), "M"),
+        ((2, 1), "i"),
+        ((2.5, 1.0), "f"),
+    ],
+)
+def test_times_in_text_files_are_dates_or_numbers(write, times, kind):
+    file = write("log.csv", f"user,item,label,t\n1,2,1,{times[0]}\n2,2,0,{times[1]}\n")
+    log = read_log(file, timestamp="t")
+    assert log.timestamps.dtype.kind == kind
+    assert log.timestamps.argmax() == 0
+
+
+def test_booleans_in_text_files_are_labels_and_flags(write):
+    log = read_log(write("log.csv", "user,item,label,f\n1,2,true,false\n2,2,false,true\n"), unbiased="f")
+    assert log.labels.tolist() == [1, 0]
+    assert log.unbiased.tolist() == [False, True]
+
+
+def test_catalogue_and_features_reach_the_log(write):
+    features = pd.DataFrame({"user": [3, 1, 2], "age": [30, 10, 20]})
+    log = read_log(write("log.csv", "user,item,label\n1,2,1\n2,2,0\n"), all_items=range(5), user_features=features)
+    assert (log.n_users, log.n_items) == (3, 5)
+    assert log.user_features.tolist() == [[10], [20], [30]]
+
+
+GOOD = "user,item,label\n1,2,1\n2,3,0\n"
+PARQUET = parquet_of(pa.table({"user": ["a", "b"] * 500, "item": np.arange(1000), "label": [0, 1] * 500}))
+GZIPPED = gzip.compress(text_of(TABLE, ",") * 500)
+
+BAD_FILES = [
+    ("text.parquet", GOOD, FileFormatError, r"^text\.parquet is not a readable parquet file: "),
+    ("cut.parquet", PARQUET[: len(PARQUET) // 2], FileFormatError, r"^cut\.parquet is not a readable parquet file: "),
+    ("cut.parquet", PARQUET[:-1], FileFormatError, r"^cut\.parquet is not a readable parquet file: "),
+    (
+        "rotten.parquet",
+        PARQUET[:40] + b"\xff" * 200 + PARQUET[240:],
+        FileFormatError,
+        r"^rotten\.parquet is not a readable",
+    ),
+    (
+        "short.csv",
+        GOOD + "3,4\n",
+        FileFormatError,
+        r"^short\.csv is not a readable csv file: .*Expected 3 columns, got 2: 3,4$",
+    ),
+    (
+        "long.csv",
+        GOOD + "3,4,1,9\n",
+        FileFormatError,
+        r"^long\.csv is not a readable csv file: .*Expected 3 columns, got 4: 3,4,1,9$",
+    ),
+    (
+        "short.tsv",
+        "user\titem\tlabel\n1\t2\n",
+        FileFormatError,
+        r"^short\.tsv is not a readable tsv file: .*Expected 3 columns, got 2",
+    ),
+    (
+        "short.inter",
+        "user_id:token\titem_id:token\tlabel:float\n1\t2\n",
+        FileFormatError,
+        r"^short\.inter is not a readable inter file: .*got 2",
+    ),
+    ("empty.csv", "", FileFormatError, r"^empty\.csv is empty$"),
+    ("empty.parquet", "", FileFormatError, r"^empty\.parquet is empty$"),
+    ("blank.csv", "\n\n", EmptyLogError, r"^blank\.csv is empty"),
+    ("cut.csv.gz", GZIPPED[: len(GZIPPED) // 2], FileFormatError, r"^cut\.csv\.gz is not a readable csv file: "),
+    ("text.csv.gz", GOOD, FileFormatError, r"^text\.csv\.gz is not a readable csv file: "),
+    ("empty.csv.gz", gzip.compress(b""), EmptyLogError, r"^empty\.csv\.gz is empty"),
+    (
+        "latin.csv",
+        "user,item,label\né,1,1\n".encode("latin-1"),
+        FileFormatError,
+        r"^latin\.csv is not a readable csv file: .*UTF8",
+    ),
+    ("utf16.csv", GOOD.encode("utf-16"), FileFormatError, r"^utf16\.csv is not a readable csv file: "),
+    ("header.csv", "user,item,label\n", EmptyLogError, r"^the log is empty: it must have at least one row$"),
+    ("header.inter", "user_id:token\titem_id:token\tlabel:float\n", EmptyLogError, r"^(the log|bare\.csv) is empty"),
+    ("none.parquet", parquet_of(TABLE.slice(0, 0)), EmptyLogError, r"^(the log|bare\.csv) is empty"),
+    ("log.xlsx", GOOD, ParameterError, r"^a log must end in \.csv, \.tsv, \.parquet or \.inter; got 'log\.xlsx'$"),
+    ("log", GOOD, ParameterError, r"^a log must end in .*; got 'log'$"),
+    ("log.gz", GOOD, ParameterError, r"^a log must end in .*; got 'log\.gz'$"),
+    (
+        "twice.csv",
+        "user,item,user,label\n1,2,3,1\n",
+        ColumnError,
+        r"^twice\.csv has a column twice; the columns are: user, item, user, label$",
+    ),
+    (
+        "twice.inter",
+        "user_id:token\titem_id:token\tlabel:float\tlabel:token\n1\t2\t1\t1\n",
+        ColumnError,
+        r"^twice\.inter has a column twice",
+    ),
+    (
+        "twice.parquet",
+        parquet_of(pa.table([[1], [2], [3], [0]], ["user", "item", "user", "label"])),
+        ColumnError,
+        r"user, item, user, label$",
+    ),
+    ("no.csv", "user,item\n1,2\n", ColumnError, r"^cannot tell which column is the rating \(none has a usual name\)"),
+    ("two.csv", "user,item,label,stars\n1,2,1,5\n", ColumnError, r"several could be it: label, stars"),
+    ("other.csv", GOOD.replace(",", ";"), ColumnError, r"delimiter=.*the columns are: user;item;label$"),
+    (
+        "float.csv",
+        "user,item,label\n1.0,2,1\n2.0,3,0\n",
+        IdError,
+        r"^column 'user' holds 2 floats \(first: 1\.0, 2\.0\); ids must be integers or strings",
+    ),
+    (
+        "float.parquet",
+        parquet_of(pa.table({"user": [1.0, 2.0], "item": [1, 2], "label": [0, 1]})),
+        IdError,
+        r"^column 'user' holds 2 floats",
+    ),
+    (
+        "gap.csv",
+        "user,item,label\n1,2,1\n,3,0\n,4,0\n",
+        MissingValueError,
+        r"^column 'user' has missing values in 2 of 3 rows \(first: 1, 2, counting from 0\)",
+    ),
+    (
+        "gap.csv",
+        "user,item,label\n1,,1\n2,3,0\n",
+        MissingValueError,
+        r"^column 'item' has missing values in 1 of 2 rows \(first: 0, counting from 0\)",
+    ),
+    (
+        "gap.csv",
+        "user,item,label\n1,2,1\n2,3,\n",
+        MissingValueError,
+        r"^column 'label' has missing values in 1 of 2 rows \(first: 1, counting from 0\)",
+    ),
+    (
+        "nan.csv",
+        "user,item,label\n1,2,1\n2,3,NaN\n",
+        MissingValueError,
+        r"^column 'label' has missing values in 1 of 2 rows \(first: 1, counting from 0\)",
+    ),
+    (
+        "gap.parquet",
+        parquet_of(pa.table({"user": ["a", None], "item": [1, 2], "label": [0, 1]})),
+        MissingValueError,
+        r"^column 'user' has missing values in 1 of 2 rows \(first: 1",
+    ),
+    (
+        "gap.parquet",
+        parquet_of(pa.table({"user": pa.nulls(2), "item": [1, 2], "label": [0, 1]})),
+        MissingValueError,
+        r"^column 'user' has missing values in 2 of 2 rows \(first: 0, 1",
+    ),
+    (
+        "word.csv",
+        "user,item,label\n1,2,1\n2,3,NA\n",
+        LabelError,
+        r"^column 'label' must hold numbers; got string in 1 of 2 rows \(first: 1, .* row 1 has 'NA'$",
+    ),
+    (
+        "stars.csv",
+        "user,item,label\n1,2,1\n2,3,4\n",
+        LabelError,
+        r"^column 'label' must be 0/1.* 1 of 2 rows \(first: 1",
+    ),
+    (
+        "pair.csv",
+        GOOD + "1,2,0\n",
+        DuplicatePairError,
+        r"^1 user-item pairs occur with both labels, in 2 of 3 rows \(first: 0, 2",
+    ),
+    ("floats.csv", "user,item,label\n1.0,2,1\n2.0,3,0\n1.0,4,1\n", IdError, r"^column 'user' holds 3 floats"),
+    ("bare.csv", "user,item,label", EmptyLogError, r"^(the log|bare\.csv) is empty"),
+    (
+        "latin.csv",
+        "user,item,label,né\n1,2,1,1\n".encode("latin-1"),
+        FileFormatError,
+        r"^latin\.csv is not a readable csv file: ",
+    ),
+]
+
+FILE_NAMES = [getattr(case, "values", case)[0] for case in BAD_FILES]
+
+
+@pytest.mark.parametrize(("name", "content", "error", "message"), BAD_FILES, ids=FILE_NAMES)
+def test_a_bad_file_is_refused_in_one_line_that_says_what_is_wrong(write, name, content, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_log(write(name, content))
+    assert caught.type is error
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "missing.parquet", "folder.csv", "folder.parquet"])
+def test_a_file_that_is_not_there_is_named(tmp_path, name):
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(FileFormatError) as caught:
+        read_log(tmp_path / name)
+    assert str(caught.value) == f"no file {str(tmp_path / name)!r}"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"user": "who"}, ColumnError, r"^no column 'who' \(for user\); the columns are: user, item, label$"),
+        ({"timestamp": "t"}, ColumnError, r"^no column 't' \(for timestamp\); the columns are: user, item, label$"),
+        ({"delimiter": ",,"}, ParameterError, r"^delimiter must be one ASCII character; got ',,'$"),
+        ({"delimiter": "\n"}, DataError, r"delimiter"),
+        ({"duplicates": "newest"}, ParameterError, r"^duplicates must be one of .*; got 'newest'$"),
+        ({"duplicates": "latest"}, ParameterError, r"^duplicates='latest' needs a timestamp column$"),
+        ({"all_users": [1]}, UnknownIdError, r"^column 'user' has ids outside the catalogue .* 2$"),
+        ({"delimiter": ""}, ParameterError, r"^delimiter must be one"),
+        ({"delimiter": "é"}, ParameterError, r"^delimiter must be one"),
+        ({"delimiter": 5}, ParameterError, r"^delimiter must be one"),
+    ],
+)
+def test_options_that_do_not_fit_the_file_are_refused(write, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_log(write("log.csv", GOOD), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_option_that_does_not_exist_is_a_type_error(write):
+    with pytest.raises(TypeError, match="ratings"):
+        read_log(write("log.csv", GOOD), ratings="label")
+
+
+def test_a_refused_file_is_left_as_it_was_and_open_handles_are_closed(write):
+    file = write("text.parquet", GOOD)
+    with pytest.raises(FileFormatError):
+        read_log(file)
+    assert file.read_text() == GOOD
+    file.unlink()
+    assert list(file.parent.iterdir()) == []

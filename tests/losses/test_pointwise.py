@@ -1,0 +1,85 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verirec.exceptions import ParameterError, PredictionError
+from verirec.losses import Loss, get_loss
+
+BY_HAND = {
+    "log": lambda f, y: -math.log(f) if y else -math.log1p(-f),
+    "squared": lambda f, y: (f - y) ** 2,
+    "absolute": lambda f, y: abs(f - y),
+}
+INSIDE = st.floats(1e-300, 1, exclude_max=True)
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@given(draws=st.lists(st.tuples(INSIDE, st.integers(0, 1)), min_size=1))
+def test_each_loss_is_its_formula_elementwise(name, draws):
+    predictions, labels = (np.array(column) for column in zip(*draws, strict=True))
+    expected = [BY_HAND[name](f, y) for f, y in draws]
+    assert get_loss(name).of(predictions, labels) == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_loss_keeps_its_digits_next_to_0():
+    assert get_loss("log").of(np.array([1e-18]), np.array([0])).tolist() == [1e-18]
+
+
+def test_losses_keep_the_shape_of_a_block():
+    predictions = np.full((2, 3), 0.5)
+    assert get_loss("absolute").of(predictions, np.eye(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ([0.5, 0.0, 0.5], r"1 of 3 predictions are not \(first: 0\)$"),
+        ([1.0, 0.5], r"1 of 2 predictions are not \(first: 1\)$"),
+        ([-0.5, 0.5, 1.5, np.nan, 7], r"4 of 5 predictions are not \(first: -0\.5, 1\.5, nan\)$"),
+        ([[0.5, np.inf]], r"1 of 2 predictions are not \(first: inf\)$"),
+    ],
+)
+def test_log_loss_refuses_what_is_not_a_probability_and_says_how_many_are_not(predictions, message):
+    values = np.array(predictions)
+    with pytest.raises(PredictionError, match=rf"^the log loss needs probabilities strictly .*; {message}") as caught:
+        get_loss("log").of(values, np.ones_like(values))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["squared", "absolute"])
+def test_losses_that_are_finite_everywhere_take_any_number(name):
+    get_loss(name).check(np.array([-3.0, 0.0, 1.0, 70.0]))
+
+
+@pytest.mark.parametrize("name", ["squared", "absolute"])
+def test_check_refuses_predictions_on_which_the_loss_is_not_finite(name):
+    with pytest.raises(PredictionError):
+        get_loss(name).check(np.array([0.5, np.nan]))
+
+
+def test_get_loss_leaves_a_loss_as_it_is():
+    loss = Loss("mine", np.abs, np.square)
+    assert get_loss(loss) is loss
+
+
+@given(st.lists(st.tuples(INSIDE, st.integers(0, 1)), min_size=1))
+def test_a_function_of_predictions_and_labels_becomes_the_same_loss(draws):
+    def brier(f, y):
+        return (f - y) ** 2
+
+    predictions, labels = (np.array(column) for column in zip(*draws, strict=True))
+    wrapped = get_loss(brier)
+    assert wrapped.name == "brier"
+    assert wrapped.of(predictions, labels).tolist() == pytest.approx(
+        get_loss("squared").of(predictions, labels).tolist()
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "", 3, None, ("log",)])
+def test_an_unknown_loss_is_refused_with_the_known_ones(loss):
+    with pytest.raises(ParameterError) as caught:
+        get_loss(loss)
+    assert str(caught.value) == f"loss must be one of absolute, log, squared or a function of (f, y); got {loss!r}"
