@@ -109,17 +109,3 @@ def number_array(
     if array.ndim != ndim:
         raise error(f"{name} must be {'a flat array' if ndim == 1 else 'a matrix'}; got shape {array.shape}")
     return array
-
-
-def bytes_in_words(count: float) -> str:
-    """Say an amount of memory.
-
-    Examples
-    --------
-    >>> bytes_in_words(38e9), bytes_in_words(4_560)
-    ('38.0 GB', '4.6 kB')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:.0f} bytes"

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 
 class VerirecError(Exception):
@@ -107,22 +102,3 @@ def warn_caller(message: str, category: type[VerirecWarning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith((package, "<string>")):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level + 1)
-
-
-def rows_in_words(rows: npt.NDArray[np.integer[Any]] | Sequence[int], total: int, *, most: int = 3) -> str:
-    """Say how many rows, of how many, and which come first.
-
-    Parameters
-    ----------
-    rows
-        Row numbers, in order, counted from 0.
-    total
-        Number of rows looked at.
-
-    Examples
-    --------
-    >>> rows_in_words([4, 17, 80, 81], 1000)
-    '4 of 1,000 rows (first: 4, 17, 80, counting from 0)'
-    """
-    first = ", ".join(str(int(row)) for row in rows[:most])
-    return f"{len(rows):,} of {total:,} rows (first: {first}, counting from 0)"

@@ -21,6 +21,7 @@ from verirec.data.tables import log_columns
 from verirec.exceptions import DataError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
+from verirec.words import share_in_words
 
 
 class LogOptions(TypedDict, total=False):
@@ -273,7 +274,7 @@ class FeedbackLog:
         positive = f"{self.labels.mean():.1%} positive" if len(self) else "no labels"
         return (
             f"FeedbackLog({len(self):,} rows, {self.n_users:,} users x {self.n_items:,} items, "
-            f"{self.density:.2%} of the grid, {positive})"
+            f"{share_in_words(self.density)} of the grid, {positive})"
         )
 
     def _repr_html_(self) -> str:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from verirec.checks import as_array, real_number, whole_number
 from verirec.data.grid import checked_positions
 from verirec.data.pairs import rows_to_keep
-from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError, rows_in_words
+from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError
+from verirec.words import rows_in_words
 
 Column = npt.NDArray[Any]
 

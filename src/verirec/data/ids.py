@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verirec.data.grid import checked_positions
-from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError, rows_in_words
+from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
+from verirec.words import rows_in_words
 
 _TABLE_SLACK: Final = 4
 """Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""

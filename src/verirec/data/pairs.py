@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
-from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, rows_in_words, warn_caller
+from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
+from verirec.words import rows_in_words
 
 DuplicatePolicy = Literal["error", "first", "last", "latest", "highest"]
 

@@ -15,7 +15,8 @@ from verirec.data.frames import as_arrow
 from verirec.data.gate import admit
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.roles import Roles
-from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError, rows_in_words
+from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
+from verirec.words import rows_in_words
 
 _NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 

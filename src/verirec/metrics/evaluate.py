@@ -10,7 +10,7 @@ import numpy as np
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import ScoreWarning, warn_caller
+from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Array, Convention, UserRankings, checked_scores, same_length
 
@@ -43,7 +43,7 @@ class Evaluation(dict[str, float]):
 def evaluate(
     scores: PredictionsLike, test_log: FeedbackLog, k: int | Iterable[int] = 5, *, convention: Convention = "paper"
 ) -> Evaluation:
-    """Measure a recommender on a test log, as it stands: no correction for selection or noise.
+    """Measure a recommender on a test log, as it stands: every row counts once, nothing is corrected.
 
     Parameters
     ----------
@@ -71,6 +71,8 @@ def evaluate(
     """
     one_of("convention", convention, ("paper", "usual"))
     depths = [whole_number("k", depth) for depth in ([k] if not isinstance(k, Iterable) else k)]
+    if not depths:
+        raise ParameterError("k must name at least one depth; got none")
     values = _scores_of_rows(scores, test_log)
     rankings = UserRankings(test_log.users, test_log.labels, values)
     result = {"auc": rankings.auc}

@@ -73,6 +73,7 @@ def world(
     >>> world(n_users=40, n_items=60, observed=0.1, random_state=0).log
     FeedbackLog(261 rows, 40 users x 60 items, 10.88% of the grid, 47.5% positive)
     """
+    _check_options(noise_rates, memory_budget)
     random = as_generator(random_state)
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
     if not isinstance(weak_separability, bool | np.bool_):
@@ -108,6 +109,7 @@ def on_matrix(
     >>> bool((on_matrix(truth, random_state=0).true_labels == truth).all())
     True
     """
+    _check_options(noise_rates, memory_budget)
     matrix = number_array("preferences", preferences, ndim=2)
     if matrix.size == 0:
         raise ParameterError(f"preferences must have users in rows and items in columns; got shape {matrix.shape}")
@@ -149,6 +151,7 @@ def on_levels(
     >>> float(world.propensities[0, 0]), float(world.preferences[0, 0])
     (0.5, 0.9)
     """
+    _check_options(noise_rates, memory_budget)
     matrix = checked_levels(levels)
     by_level = level_propensities() if propensities is None else propensities
     for name, values in (("probabilities", probabilities), ("propensities", by_level)):
@@ -202,6 +205,13 @@ def on_completed(
     )
 
 
+def _check_options(noise_rates: NoiseRates, memory_budget: int) -> None:
+    """Refuse what would otherwise fail only after the world has been drawn."""
+    if not isinstance(noise_rates, NoiseRates):
+        raise ParameterError(f"noise_rates must be a NoiseRates; got {noise_rates!r}")
+    whole_number("memory_budget", memory_budget)
+
+
 def _observe(
     preferences: CellValues,
     selection: CellValues,
@@ -213,8 +223,6 @@ def _observe(
     levels: npt.NDArray[np.int8] | None = None,
 ) -> World:
     """Give the drawn pairs their true and noisy labels, and the world its keys."""
-    if not isinstance(noise_rates, NoiseRates):
-        raise ParameterError(f"noise_rates must be a NoiseRates; got {noise_rates!r}")
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
@@ -226,5 +234,4 @@ def _observe(
         true_labels = cell_uniforms(label_key, keys) < preferences.cells(users[part], items[part])
         labels[part] = noise_rates.observe(true_labels, cell_uniforms(noise_key, keys))
     log = FeedbackLog.from_arrays(users, items, labels, n_users=shape[0], n_items=shape[1])
-    budget = whole_number("memory_budget", memory_budget)
-    return World(log, noise_rates, preferences, selection, label_key, noise_key, levels, budget)
+    return World(log, noise_rates, preferences, selection, label_key, noise_key, levels, memory_budget)

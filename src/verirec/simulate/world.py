@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import bytes_in_words
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, block_positions, blocks, pair_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import cell_uniforms
+from verirec.words import bytes_in_words, share_in_words
 
 DEFAULT_BUDGET: Final = 1 << 30
 
@@ -77,7 +77,7 @@ class World:
 
     def __repr__(self) -> str:
         size = f"{self.n_users:,} users x {self.n_items:,} items"
-        return f"World({size}, {self.log.density:.2%} observed, {self.noise_rates})"
+        return f"World({size}, {share_in_words(self.log.density)} observed, {self.noise_rates})"
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
         """Give the truth of single pairs: positions of shape (n,), fields of shape (n,).

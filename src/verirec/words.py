@@ -1,0 +1,53 @@
+"""Numbers as people read them, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def rows_in_words(rows: npt.NDArray[np.integer[Any]] | Sequence[int], total: int, *, most: int = 3) -> str:
+    """Say how many rows, of how many, and which come first.
+
+    Parameters
+    ----------
+    rows
+        Row numbers, in order, counted from 0.
+    total
+        Number of rows looked at.
+
+    Examples
+    --------
+    >>> rows_in_words([4, 17, 80, 81], 1000)
+    '4 of 1,000 rows (first: 4, 17, 80, counting from 0)'
+    """
+    first = ", ".join(str(int(row)) for row in rows[:most])
+    return f"{len(rows):,} of {total:,} rows (first: {first}, counting from 0)"
+
+
+def bytes_in_words(count: float) -> str:
+    """Say an amount of memory.
+
+    Examples
+    --------
+    >>> bytes_in_words(38e9), bytes_in_words(4_560)
+    ('38.0 GB', '4.6 kB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def share_in_words(share: float) -> str:
+    """Say a share in percent, with digits enough for a small one.
+
+    Examples
+    --------
+    >>> share_in_words(0.0712), share_in_words(0.0000123)
+    ('7.12%', '0.0012%')
+    """
+    return f"{share:.2%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
