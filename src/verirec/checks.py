@@ -83,6 +83,10 @@ def as_array(name: str, values: Any, *, error: type[VerirecError] = ParameterErr
     Traceback (most recent call last):
     verirec.exceptions.ParameterError: scores must be an array; got a list of uneven or unreadable parts
     """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(
+            f"{name} must not be masked; {int(np.ma.getmaskarray(values).sum()):,} of {values.size:,} values are"
+        )
     try:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError):

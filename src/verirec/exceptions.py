@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -90,15 +91,20 @@ class IncompleteDatasetWarning(VerirecWarning):
     """A data set's file has another number of rows than its makers published."""
 
 
+class LabelRuleWarning(VerirecWarning):
+    """A label rule does not hold for all parts of a data set."""
+
+
 class ScoreWarning(VerirecWarning):
     """Scores are not probabilities, so the metrics that need probabilities are left out."""
 
 
 def warn_caller(message: str, category: type[VerirecWarning]) -> None:
     """Warn, pointing at the first line outside of verirec: the one that can do something about it."""
-    package = str(Path(__file__).parent)
+    # A dataclass's own __init__ says that it comes from "<string>".
+    inside = (str(Path(__file__).parent) + os.sep, "<string>")
     level = 1
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((package, "<string>")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level + 1)

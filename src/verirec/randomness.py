@@ -37,7 +37,8 @@ def cell_uniforms(key: np.uint64, cells: npt.NDArray[np.uint64]) -> npt.NDArray[
     """Give each grid cell its own uniform number in [0, 1), whatever the order or the block in which it is asked for.
 
     The number is a hash of the cell's index (SplitMix64's finaliser: Steele, Lea, Flood 2014, "Fast splittable
-    pseudorandom number generators") under `key`, so that nothing of the grid's size is ever stored.
+    pseudorandom number generators") under `key`, so that nothing of the grid's size is ever stored. Keys are drawn from
+    64 random bits: then two of them give unrelated numbers.
 
     Examples
     --------

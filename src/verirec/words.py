@@ -51,3 +51,27 @@ def share_in_words(share: float) -> str:
     ('7.12%', '0.0012%')
     """
     return f"{share:.2%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
+
+
+def short(value: object, *, most: int = 60) -> str:
+    """Show a value of the user's, cut if it is long.
+
+    Examples
+    --------
+    >>> short("ann"), short("a" * 1000, most=10)
+    ("'ann'", "'aaaaaaaaa... (1,002 characters)")
+    """
+    shown = repr(value)
+    return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown):,} characters)"
+
+
+def names_in_words(names: Sequence[str], *, most: int = 20) -> str:
+    """List names, and say how many more there are.
+
+    Examples
+    --------
+    >>> names_in_words(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    listed = ", ".join(name if len(name) <= 60 else name[:60] + "..." for name in names[:most])
+    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed

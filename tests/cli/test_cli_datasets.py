@@ -57,7 +57,9 @@ def test_the_table_says_what_is_here_and_how_to_get_the_rest(run, home):
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
     here = {first: last for first, *_, last in rows if first}
     assert here == {name: "yes" if name == "coat" else "no" for name in CATALOGUE}
-    assert "movielens-100k: verirec datasets fetch movielens-100k\n" in output
+    assert (
+        f"movielens-100k: fetch it (verirec datasets fetch movielens-100k --data {home}), or put u.data into" in output
+    )
     assert "https://webscope.sandbox.yahoo.com" in output
     assert "coat: " not in output
 
@@ -117,8 +119,20 @@ def test_fetching_what_is_not_here_downloads_it_into_the_data_folder(run, home, 
     ("name", "message"),
     [
         ("nope", "verirec: name must be one of coat, kuairec, movielens-100k, movielens-1m, yahoo-r3; got 'nope'\n"),
-        ("yahoo-r3", f"verirec: yahoo-r3 cannot be fetched for you; {CATALOGUE['yahoo-r3'].source}\n"),
+        ("yahoo-r3", f"verirec: yahoo-r3 cannot be fetched for you; {CATALOGUE['yahoo-r3'].source}, then put ydata-"),
     ],
 )
 def test_what_cannot_be_fetched_is_told_in_one_line(run, home, name, message):
-    assert run("datasets", "fetch", name, "--data", home) == (2, "", message)
+    code, output, errors = run("datasets", "fetch", name, "--data", home)
+    assert (code, output) == (2, "")
+    assert errors.startswith(message)
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("folder", ["~nosuchuser", "a" * 5000, "nowhere"])
+def test_a_data_folder_that_cannot_be_is_told_in_one_line(run, monkeypatch, folder):
+    code, output, errors = run("datasets", "--data", folder)
+    assert (code, output) == (2, "")
+    assert errors.startswith("verirec: no data folder")
+    monkeypatch.setenv("VERIREC_DATA", folder)
+    assert run("datasets") == (code, output, errors)

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from verirec.cli.main import app
-from verirec.reports import run_demo
+from verirec.experiments import run_demo
+from verirec.reports import demo_page, demo_summary
 
 FILES = {"report.html", "summary.json"}
 
@@ -28,8 +29,8 @@ def test_it_writes_both_files_and_nothing_else(ran):
     folder, result = ran
     assert result.exit_code == 0
     assert {file.name for file in folder.iterdir()} == FILES
-    assert json.loads((folder / "summary.json").read_text()) == run_demo(0).summary()
-    assert (folder / "report.html").read_text() == run_demo(0).page()
+    assert json.loads((folder / "summary.json").read_text()) == demo_summary(run_demo(0))
+    assert (folder / "report.html").read_text() == demo_page(run_demo(0))
 
 
 def test_it_shows_the_figures_of_the_summary_and_where_the_page_is(ran):

@@ -13,7 +13,7 @@ import typer.main
 from typer.testing import CliRunner
 
 import verirec
-import verirec.reports
+import verirec.experiments
 from verirec.cli.main import app
 from verirec.exceptions import DataError, ScoreWarning
 
@@ -67,24 +67,24 @@ def test_the_version_is_the_packages(run):
 
 
 def test_an_error_of_ours_is_one_line_and_exit_code_2(run, monkeypatch):
-    monkeypatch.setattr(verirec.reports, "run_demo", raising(DataError("first line\n  second line")))
+    monkeypatch.setattr(verirec.experiments, "run_demo", raising(DataError("first line\n  second line")))
     assert run("demo") == (2, "", "verirec: first line second line\n")
 
 
 def test_an_error_that_is_no_users_mistake_is_not_hidden(run, monkeypatch):
-    monkeypatch.setattr(verirec.reports, "run_demo", raising(ZeroDivisionError("a bug")))
+    monkeypatch.setattr(verirec.experiments, "run_demo", raising(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
         run("demo")
 
 
 def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
-    from verirec.reports import run_demo
+    from verirec.experiments import run_demo
 
     def warn(seed):
         warnings.warn("mind the gap", ScoreWarning, stacklevel=1)
         return run_demo(seed)
 
-    monkeypatch.setattr(verirec.reports, "run_demo", warn)
+    monkeypatch.setattr(verirec.experiments, "run_demo", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, _, errors = run("demo", "--out", tmp_path)
@@ -92,14 +92,14 @@ def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
 
 
 def test_an_interruption_is_told_in_one_line_and_has_its_usual_exit_code(run, monkeypatch):
-    monkeypatch.setattr(verirec.reports, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
     code, _, errors = run("demo")
     assert code == 130
     assert "Traceback" not in errors
 
 
 def test_an_interruption_says_that_it_stopped(run, monkeypatch):
-    monkeypatch.setattr(verirec.reports, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
     assert run("demo")[2] == "verirec: stopped\n"
 
 

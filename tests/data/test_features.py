@@ -45,7 +45,7 @@ def test_a_table_of_ids_alone_gives_no_features_but_a_catalogue():
 
 BAD_FEATURES = [
     (pa.table({"item": [7], "x": [1]}), {}, UnknownIdError, r"^column 'item' has ids outside the catalogue .* 9$"),
-    (pa.table({"item": ["7", "9"], "x": [1, 2]}), {}, UnknownIdError, r"^column 'item' .*strings.*integers"),
+    (pa.table({"item": ["7", "9"], "x": [1, 2]}), {}, UnknownIdError, r"^column 'item': integers .*strings"),
     (
         pa.table({"item": [7, 9], "x": [1, 2]}),
         {"all_items": [7, 8, 9]},

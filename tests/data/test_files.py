@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -285,7 +287,12 @@ BAD_FILES = [
     ("header.csv", "user,item,label\n", EmptyLogError, r"^the log is empty: it must have at least one row$"),
     ("header.inter", "user_id:token\titem_id:token\tlabel:float\n", EmptyLogError, r"^(the log|bare\.csv) is empty"),
     ("none.parquet", parquet_of(TABLE.slice(0, 0)), EmptyLogError, r"^(the log|bare\.csv) is empty"),
-    ("log.xlsx", GOOD, ParameterError, r"^a log must end in \.csv, \.tsv, \.parquet or \.inter; got 'log\.xlsx'$"),
+    (
+        "log.xlsx",
+        GOOD,
+        ParameterError,
+        r"^a log must end in \.csv, \.tsv, \.parquet or \.inter, or be text with a delimiter=\.\.\.; got 'log\.xlsx'$",
+    ),
     ("log", GOOD, ParameterError, r"^a log must end in .*; got 'log'$"),
     ("log.gz", GOOD, ParameterError, r"^a log must end in .*; got 'log\.gz'$"),
     (
@@ -308,7 +315,7 @@ BAD_FILES = [
     ),
     ("no.csv", "user,item\n1,2\n", ColumnError, r"^cannot tell which column is the rating \(none has a usual name\)"),
     ("two.csv", "user,item,label,stars\n1,2,1,5\n", ColumnError, r"several could be it: label, stars"),
-    ("other.csv", GOOD.replace(",", ";"), ColumnError, r"delimiter=.*the columns are: user;item;label$"),
+    ("other.csv", GOOD.replace(",", ";"), ColumnError, r"the only column is 'user;item;label': .*delimiter="),
     (
         "float.csv",
         "user,item,label\n1.0,2,1\n2.0,3,0\n",
@@ -361,7 +368,7 @@ BAD_FILES = [
         "word.csv",
         "user,item,label\n1,2,1\n2,3,NA\n",
         LabelError,
-        r"^column 'label' must hold numbers; got string in 1 of 2 rows \(first: 1, .* row 1 has 'NA'$",
+        r"^column 'label' must hold numbers; got large_string in 1 of 2 rows \(first: 1, .* row 1 has 'NA'$",
     ),
     (
         "stars.csv",
@@ -411,9 +418,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path, name):
         ({"user": "who"}, ColumnError, r"^no column 'who' \(for user\); the columns are: user, item, label$"),
         ({"timestamp": "t"}, ColumnError, r"^no column 't' \(for timestamp\); the columns are: user, item, label$"),
         ({"delimiter": ",,"}, ParameterError, r"^delimiter must be one ASCII character; got ',,'$"),
-        ({"delimiter": "\n"}, DataError, r"delimiter"),
+        ({"delimiter": "\n"}, ParameterError, r"delimiter"),
         ({"duplicates": "newest"}, ParameterError, r"^duplicates must be one of .*; got 'newest'$"),
-        ({"duplicates": "latest"}, ParameterError, r"^duplicates='latest' needs a timestamp column$"),
+        (
+            {"duplicates": "latest"},
+            ParameterError,
+            r"^duplicates='latest' needs timestamps; name their column: timestamp=\.\.\.$",
+        ),
         ({"all_users": [1]}, UnknownIdError, r"^column 'user' has ids outside the catalogue .* 2$"),
         ({"delimiter": ""}, ParameterError, r"^delimiter must be one"),
         ({"delimiter": "é"}, ParameterError, r"^delimiter must be one"),
@@ -438,3 +449,41 @@ def test_a_refused_file_is_left_as_it_was_and_open_handles_are_closed(write):
     assert file.read_text() == GOOD
     file.unlink()
     assert list(file.parent.iterdir()) == []
+
+
+def test_a_file_without_a_header_is_read_by_naming_its_columns(tmp_path):
+    file = tmp_path / "u.data"
+    file.write_text("196\t242\t3\n186\t302\t1\n")
+    log = read_log(file, delimiter="\t", columns=["user", "item", "rating"], positive_from=3)
+    assert log.user_ids.ids(log.users).tolist() == [196, 186]
+    assert log.labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("text", ["user|item|label\n1|2|1\n", "user|item|label\na,b|2|1\n"])
+def test_another_delimiter_than_the_endings_is_hinted_at(tmp_path, text):
+    file = tmp_path / "log.csv"
+    file.write_text(text)
+    with pytest.raises(DataError, match=r"delimiter=\.\.\."):
+        read_log(file)
+
+
+def test_damaged_parquet_never_ends_the_process(tmp_path):
+    table = pa.table({"user": [f"u{row % 50}" for row in range(400)], "item": ["a", "b"] * 200, "label": [0, 1] * 200})
+    table = table.set_column(1, "item", pa.array([f"i{row}" for row in range(400)]))
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(table, whole, row_group_size=100)
+    content = whole.read_bytes()
+    damaged = [bytearray(content) for _ in range(60)]
+    for seed, part in enumerate(damaged):
+        for place in np.random.default_rng(seed).integers(4, len(content) - 8, 3):
+            part[place] ^= 0xFF
+        (tmp_path / f"{seed}.parquet").write_bytes(part)
+    script = (
+        "import sys, pathlib, verirec as vr\n"
+        "from verirec.exceptions import VerirecError\n"
+        "for file in sorted(pathlib.Path(sys.argv[1]).glob('*.parquet')):\n"
+        "    try: vr.read_log(file)\n"
+        "    except VerirecError as error: assert chr(10) not in str(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -14,7 +14,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 IDS = st.one_of(
     st.lists(INT64, min_size=1, max_size=30),
     st.lists(st.integers(-20, 20), min_size=1, max_size=30),
-    st.lists(st.text(max_size=4), min_size=1, max_size=30),
+    st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=30),
 )
 
 
@@ -166,8 +166,8 @@ BAD_IDS = [
     ([(1, 2)], IdError, r"^users must hold strings or integers; got list"),
     ([pd.Timestamp("2020-01-01")], IdError, r"^users must hold strings or integers; got timestamp"),
     (np.array([[1, 2]]), IdError, r"^users must hold strings or integers"),
-    (5, IdError, r"^users must be a sequence of ids; got 5$"),
-    (None, IdError, r"^users must be a sequence of ids; got None$"),
+    (5, IdError, r"^users must be a sequence of ids, in order; got 5$"),
+    (None, IdError, r"^users must be a sequence of ids, in order; got None$"),
     ("ann", IdError, r"^users must be a sequence of ids; got the single string 'ann'$"),
     (np.array([2**63, 1], np.uint64), IdError, r"^users holds integers beyond 64 signed bits \(largest: 92233720368"),
     (["a", None, "b", None], MissingValueError, r"^users has missing values in 2 of 4 rows \(first: 1, 3, counting"),
@@ -214,8 +214,8 @@ def test_what_cannot_be_a_catalogue_is_refused_in_one_line(ids, error, message):
             UnknownIdError,
             r"^users are not all in the catalogue: unknown in 1 of 2 rows \(first: 1, .*; the first is 'z'$",
         ),
-        ([1, 2], ["1"], UnknownIdError, r"^users must be integers, as in the catalogue; got strings \(first: '1'\)$"),
-        (["1"], [1], UnknownIdError, r"^users must be strings, as in the catalogue; got integers \(first: 1\)$"),
+        ([1, 2], ["1"], UnknownIdError, r"^users: strings \(first: '1'\) where the catalogue has integers$"),
+        (["1"], [1], UnknownIdError, r"^users: integers \(first: 1\) where the catalogue has strings$"),
         ([1], [1, None], MissingValueError, r"^users has missing values in 1 of 2 rows \(first: 1, counting from 0\)"),
         ([1], [1, "a"], IdError, r"^users mixes 2 types: int, str"),
         (["a"], "a", IdError, r"^users must be a sequence of ids; got the single string 'a'$"),

@@ -74,10 +74,14 @@ def test_extreme_sums_stay_probabilities():
 
 BAD = {
     "transposed": (SCORES.T, PredictionError, r"^a dense array of predictions must have shape \(4, 5\); got \(5, 4\)$"),
-    "flat": (SCORES.ravel(), PredictionError, r"must be a matrix; got shape \(20,\)$"),
-    "text": ("scores", PredictionError, r"must be numbers; got <U6$"),
-    "nothing": (None, PredictionError, r"must be numbers; got object$"),
-    "objects": (SCORES.astype(object), PredictionError, r"^a dense array of predictions must be numbers; got object$"),
+    "flat": (SCORES.ravel(), PredictionError, r"^a dense array of predictions must have shape \(4, 5\); got \(20,\)$"),
+    "text": ("scores", PredictionError, r"Factors, all by position; got str$"),
+    "nothing": (None, PredictionError, r"Factors, all by position; got NoneType$"),
+    "objects": (
+        SCORES.astype(object),
+        PredictionError,
+        r"^predictions must be a dense array of numbers, .*; got ndarray$",
+    ),
     "dense NaN": (
         np.where(np.arange(20).reshape(4, 5) == 7, np.nan, SCORES),
         PredictionError,
@@ -128,8 +132,6 @@ BAD = {
     "text factors": ((U.astype(str), V), PredictionError, r"^user_factors must be numbers"),
     "user constants": ((U, V, B_ITEM, B_ITEM), PredictionError, r"^user_constants must have shape \(4,\); got \(5,\)$"),
     "item constants": ((U, V, B_USER, B_USER), PredictionError, r"^item_constants must have shape \(5,\); got \(4,\)$"),
-    "NaN constants": (Factors(U, V, np.full(4, np.nan)), PredictionError, r"^user_constants must be finite; 4 of 4"),
-    "link": (Factors(U, V, link="probit"), ParameterError, r"^link must be one of identity, logistic; got 'probit'$"),
 }
 BAD |= {
     "ragged": ([[0.5], [0.5, 0.5]], PredictionError, r"predictions"),
@@ -143,16 +145,6 @@ BAD |= {
         PredictionError,
         r"^predictions score 1 pairs more than once",
     ),
-    "NaN constant": (
-        Factors(U, V, constant=np.nan),
-        PredictionError,
-        r"constant",
-    ),
-    "text constant": (
-        Factors(U, V, constant="a"),
-        PredictionError,
-        r"constant",
-    ),
 }
 
 
@@ -165,6 +157,35 @@ def test_bad_predictions_are_refused_in_one_line(predictions, error, message):
         as_predictions(predictions, N_USERS, N_ITEMS)
     assert caught.type is error
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"user_constants": np.full(4, np.nan)}, PredictionError, r"^user_constants must be finite; 4 of 4"),
+        ({"link": "probit"}, ParameterError, r"^link must be one of identity, logistic; got 'probit'$"),
+        ({"constant": np.nan}, PredictionError, r"constant"),
+        ({"constant": "a"}, PredictionError, r"constant"),
+        ({"item_factors": V[:, :2]}, PredictionError, r"^item_factors must have shape \(5, 3\); got \(5, 2\)$"),
+    ],
+)
+def test_factors_are_checked_when_they_are_made(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Factors(**{"user_factors": U, "item_factors": V} | arguments)
+
+
+def test_factors_show_their_size_and_not_their_numbers():
+    assert repr(Factors(U, V)) == "Factors(4 users x 5 items, 3 factors, logistic link)"
+
+
+@pytest.mark.parametrize("kind", [np.int8, bool, np.float16])
+def test_factors_of_narrow_types_do_not_wrap_or_overflow(kind):
+    users, items = np.full((4, 3), 100).astype(kind), np.full((5, 3), 100).astype(kind)
+    exact = users.astype(float) @ items.astype(float).T
+    assert (
+        as_predictions(Factors(users, items, link="identity"), 4, 5).block([0, 1], [2]).tolist()
+        == exact[:2, 2:3].tolist()
+    )
 
 
 @pytest.mark.parametrize(

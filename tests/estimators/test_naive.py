@@ -93,10 +93,23 @@ def test_in_a_selective_and_noisy_world_its_interval_misses_the_truth():
         (np.full(SHAPE, np.nan), {"loss": "squared"}, PredictionError, "must be finite"),
         (([0], [0], [0.5]), {}, PredictionError, "do not cover 17 of the 18 pairs that are needed"),
         (lambda users, items: [0.5], {}, PredictionError, r"one number a pair, shape \(18,\); got \(1,\)"),
-        (None, {}, PredictionError, "must be numbers; got object"),
+        (None, {}, PredictionError, "must be a dense array .*got NoneType"),
         (MATRIX, {"loss": "0/1"}, ParameterError, "loss must be one of absolute, log, squared"),
         (MATRIX, {"confidence": 1}, ParameterError, "confidence must be .*below 1; got 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(log, predictions, options, error, message):
     check_refusal(lambda: naive_estimate(predictions, log, **options), error, message)
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e200, 1e308])
+def test_only_the_ratios_of_weights_count_however_large_they_are(scale):
+    users, items, labels = [0, 0, 1], [0, 1, 0], [1, 0, 1]
+    plain, scaled = (
+        naive_estimate(
+            np.array([[0.3, 0.6], [0.8, 0.5]]),
+            FeedbackLog.from_arrays(users, items, labels, n_users=2, n_items=2, weights=np.full(3, weight)),
+        )
+        for weight in (1.0, scale)
+    )
+    assert scaled == plain

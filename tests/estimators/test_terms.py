@@ -14,7 +14,7 @@ from refusals import check_refusal
 from verirec.estimators import Estimate, estimate_from_terms
 from verirec.exceptions import DataError, ParameterError
 
-TERMS = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.01, 5)), min_size=1, max_size=30)
+TERMS = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.01, 5)), min_size=2, max_size=30)
 REPEATS, ROWS = 4_000, 200
 
 
@@ -96,7 +96,8 @@ def test_a_lower_level_covers_less():
     ("numerators", "denominators", "options", "error", "message"),
     [
         (np.ones(3), np.zeros(3), {}, DataError, "denominators add up to 0: no pair counts"),
-        (np.array([]), np.array([]), {}, DataError, "denominators add up to 0: no pair counts"),
+        (np.array([]), np.array([]), {}, DataError, "at least 2 pairs; got 0"),
+        (np.ones(1), np.ones(1), {}, DataError, "at least 2 pairs; got 1"),
         (np.ones(3), np.ones(3), {"confidence": 0}, ParameterError, "confidence must be .*above 0 and below 1; got 0"),
         (np.ones(3), np.ones(3), {"confidence": 95}, ParameterError, "confidence must be .*below 1; got 95"),
         (np.ones(3), np.ones(3), {"confidence": "95%"}, ParameterError, "confidence must be .*got '95%'"),

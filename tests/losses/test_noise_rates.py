@@ -79,3 +79,9 @@ def test_observe_flips_at_the_wanted_rates():
     for label, rate in ((1, rates.rho01), (0, rates.rho10)):
         flipped = (rates.observe(np.full(size, label), uniforms) != label).mean()
         assert abs(flipped - rate) < 4 * np.sqrt(rate * (1 - rate) / size)
+
+
+@pytest.mark.parametrize("covariance", [[[1e-8, 9e-9], [0, 1e-8]], [[-1e-13, 0], [0, 1e-8]]])
+def test_small_covariances_are_checked_by_their_own_scale(covariance):
+    with pytest.raises(NoiseRateError, match="covariance must"):
+        NoiseRates(0.2, 0.1, covariance)

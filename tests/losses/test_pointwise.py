@@ -83,3 +83,26 @@ def test_an_unknown_loss_is_refused_with_the_known_ones(loss):
     with pytest.raises(ParameterError) as caught:
         get_loss(loss)
     assert str(caught.value) == f"loss must be one of absolute, log, squared or a function of (f, y); got {loss!r}"
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (
+            lambda f, y: np.mean((f - y) ** 2),
+            r"must give a finite number for each prediction, shape \(2,\); got shape \(\)",
+        ),
+        (lambda f, y: f * np.nan, r"got shape \(2,\) with 2 not finite"),
+        (lambda f, y: f + 1j, r"must give numbers; got complex128"),
+        (lambda f, y: None, r"must give numbers; got object"),
+        (lambda f, y: np.ones((3, 2)), r"got shape \(3, 2\)"),
+    ],
+)
+def test_a_loss_of_ones_own_must_give_a_number_for_each_prediction(loss, message):
+    with pytest.raises(PredictionError, match=message):
+        get_loss(loss).of(np.array([0.2, 0.4]), np.array([0, 1]))
+
+
+def test_a_loss_that_works_in_place_spoils_nothing():
+    in_place = get_loss(lambda f, y: np.abs(np.subtract(f, y, out=f)))
+    assert in_place.of(np.array([0.25, 0.25]), np.array([1, 0])).tolist() == [0.75, 0.25]

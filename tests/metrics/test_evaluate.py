@@ -175,7 +175,7 @@ def test_a_constant_score_recalls_five_in_sixteen_of_each_coat_users_positives(c
         (["high"] * 90, {}, PredictionError, "scores must be numbers; got <U4"),
         (np.zeros((20, 12)), {}, PredictionError, r"must have shape \(12, 20\); got \(20, 12\)"),
         (np.full((12, 20), np.nan), {}, PredictionError, "must be finite"),
-        (None, {}, PredictionError, "must be numbers; got object"),
+        (None, {}, PredictionError, "must be a dense array .*got NoneType"),
         (([0], [0], [0.5]), {}, PredictionError, "do not cover"),
         (lambda users, items: 0.5, {}, PredictionError, "one number a pair"),
         ((np.zeros((12, 2)), np.zeros((20, 3))), {}, PredictionError, "item_factors must have shape"),
@@ -189,3 +189,22 @@ def test_a_constant_score_recalls_five_in_sixteen_of_each_coat_users_positives(c
 )
 def test_bad_input_is_refused_in_one_line(log, scores, options, error, message):
     check_refusal(lambda: evaluate(scores, log, **options), error, message)
+
+
+def test_the_result_shows_its_convention_and_names_the_metrics_it_has(small_log):
+    result = evaluate(np.linspace(0, 1, 6), small_log, k=2, convention="usual")
+    assert "convention='usual'" in repr(result)
+    with pytest.raises(KeyError, match="no metric 'ndcg@5'; there are: auc, ndcg@2"):
+        result["ndcg@5"]
+    assert evaluate(np.linspace(0, 1, 6), small_log, k=np.array(2)).keys() == result.keys()
+
+
+@pytest.mark.parametrize("k", [[], 2**60, 10**400])
+def test_depths_that_are_none_or_no_float_are_refused(small_log, k):
+    with pytest.raises(ParameterError, match=r"^k must"):
+        evaluate(np.linspace(0, 1, 6), small_log, k=k)
+
+
+def test_what_is_not_a_log_is_refused():
+    with pytest.raises(ParameterError, match=r"^a FeedbackLog is needed; got NoneType$"):
+        evaluate([0.5], None)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from refusals import check_refusal
 from verirec import FeedbackLog, load_dataset
-from verirec.exceptions import DataError, ParameterError
+from verirec.exceptions import DataError, EmptyLogError, MemoryBudgetError, ParameterError
 from verirec.simulate import complete_ratings
 
 
@@ -105,3 +105,11 @@ def test_bad_options_are_refused_in_one_line(random_log, options, message):
 def test_a_log_without_ratings_is_refused_in_one_line():
     log = FeedbackLog.from_arrays([0], [0], [1], n_users=1, n_items=1)
     check_refusal(lambda: complete_ratings(log), DataError, "must carry ratings.*positive_from")
+
+
+def test_a_grid_beyond_the_budget_or_without_ratings_is_refused():
+    log = FeedbackLog.from_arrays([0, 1], [0, 1], [5, 1], n_users=200_000, n_items=200_000, positive_from=3)
+    with pytest.raises(MemoryBudgetError, match=r"would take 320.0 GB, above the memory_budget of 1.1 GB$"):
+        complete_ratings(log)
+    with pytest.raises(EmptyLogError, match="no rating"):
+        complete_ratings(log.select([]))

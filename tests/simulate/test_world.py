@@ -388,7 +388,7 @@ def with_cells(value, *cells):
         (with_cells(1.0, (5, 7)), "log", PredictionError, r"strictly between 0 and 1; 1 of 4,800 .*first: 1\)"),
         (with_cells(1.5, (5, 7), (6, 8)), "log", PredictionError, r"strictly between 0 and 1; 2 of 4,800"),
         (with_cells(np.nan, (0, 1)), "squared", PredictionError, r"finite; 1 of 4,800 are not"),
-        (np.full(SHAPE, "a"), "squared", PredictionError, "must be numbers"),
+        (np.full(SHAPE, "a"), "squared", PredictionError, "must be a dense array of numbers"),
         (FORMS["triples"][:2], "log", PredictionError, "user_factors must be a matrix"),
         (tuple(part[1:] for part in FORMS["triples"]), "log", PredictionError, "do not cover 1 of the 4,800 pairs"),
         ((1, 2, 3, 4, 5), "log", PredictionError, "got 5 parts"),
@@ -408,3 +408,14 @@ def test_wrong_probabilities_are_counted_over_the_whole_grid():
     predictions = np.full((1_100, 1_000), 0.5)
     predictions[[0, -1], 0] = 0
     check_refusal(lambda: world.true_inaccuracy(predictions), PredictionError, r"2 of 1,100,000 predictions")
+
+
+def test_a_sampled_truth_is_near_the_whole_truth_and_repeatable():
+    world = simulate.world(200, 300, random_state=0)
+    whole = world.true_inaccuracy(lambda users, items: 0.2 + 0.6 * (items % 2))
+    sampled = [
+        world.true_inaccuracy(lambda users, items: 0.2 + 0.6 * (items % 2), sample=20_000, random_state=seed)
+        for seed in (0, 0, 1)
+    ]
+    assert sampled[0] == sampled[1] != sampled[2]
+    assert abs(sampled[0] - whole) < 4 * np.log(4) / np.sqrt(20_000)

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from verirec.checks import one_of
-from verirec.data.datasets import CATALOGUE, data_home_folder, fetch_dataset, find_dataset
-from verirec.exceptions import DatasetNotFoundError
+from verirec.data.datasets import CATALOGUE, data_home_folder, existing_home, fetch_dataset, find_dataset
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -33,9 +32,7 @@ def datasets(
     """
     if context.invoked_subcommand is not None:
         return
-    home = data_home_folder(data)
-    if data is not None and not home.is_dir():
-        raise DatasetNotFoundError(f"no data folder {str(home)!r}")
+    home = existing_home(data)
     found = {name: find_dataset(info, home) for name, info in CATALOGUE.items()}
     if as_json:
         rows = [
@@ -72,8 +69,7 @@ def _print_table(home: Path, found: dict[str, Path | None]) -> None:
     console.print(table)
     for name, info in CATALOGUE.items():
         if found[name] is None:
-            how = f"verirec datasets fetch {name}" if info.download else info.source
-            console.print(f"{name}: {how}", soft_wrap=True)
+            console.print(f"{name}: {info.how_to_get(home)}", soft_wrap=True)
 
 
 @app.command()

@@ -19,17 +19,19 @@ def demo(
     Example: verirec demo --out demo
     """
     # Plotting takes a second to import, and only this verb needs it.
-    from verirec.reports import run_demo, write_report
+    from verirec.experiments import run_demo
+    from verirec.reports import demo_page, demo_summary, write_report
 
     console = Console(markup=False, highlight=False)
     with Console(stderr=True).status("Making a world and judging two recommenders in it"):
         result = run_demo(seed)
-        page = write_report(out, result.page(), result.summary())
+        page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
     table.add_column("Recommender")
     table.add_column("Naive estimate [95% interval]", justify="right")
     table.add_column("Truth", justify="right")
-    for name, estimate in result.naive.items():
+    for name, estimates in result.estimates.items():
+        estimate = estimates["naive"]
         low, high = estimate.interval
         table.add_row(name, f"{estimate.value:.4f} [{low:.4f}, {high:.4f}]", f"{result.truth[name]:.4f}")
     console.print(table)

@@ -57,6 +57,10 @@ def main() -> None:
         _end(2, str(error))
     except _MISTAKEN_ARGUMENTS as error:
         _end(2, error.format_message())
+    except typer.Abort:
+        code = _INTERRUPTED
+    except OSError as error:
+        _end(2, f"cannot write the output: {error.strerror or error}")
     if code == _INTERRUPTED:
         _end(code, "stopped")
     sys.exit(code)

@@ -59,7 +59,7 @@ def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise DataError(f"{name}' column {column!r} must hold numbers; got {kind}: encode it first")
         refuse_missing(table[column], f"{name}' column {column!r}")
-        columns.append(table[column].cast(pa.float64()).to_numpy())
+        columns.append(table[column].cast(pa.float64(), safe=False).to_numpy())
     in_id_order = np.argsort(ids.positions(table[id_column]))[place]
     matrix = np.column_stack(columns)[in_id_order] if columns else np.empty((len(catalogue), 0))
     return feature_matrix(name, matrix, len(catalogue))

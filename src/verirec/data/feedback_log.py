@@ -17,7 +17,7 @@ from verirec.data.grid import checked_positions
 from verirec.data.ids import IdMap
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
-from verirec.data.tables import log_columns
+from verirec.data.tables import FIELD_OF_ROLE, log_columns
 from verirec.exceptions import DataError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
@@ -103,9 +103,12 @@ class FeedbackLog:
         for field in fields(self):
             value = columns.get(field.name)
             if isinstance(value, np.ndarray):
-                value = value.view()
                 value.flags.writeable = False
             object.__setattr__(self, field.name, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Lock the arrays of a copy, or of a log that another process sent, too."""
+        self._set(state)
 
     @classmethod
     def _of_checked(cls, **columns: Any) -> FeedbackLog:
@@ -166,7 +169,7 @@ class FeedbackLog:
         ([1, 0, 1], ['ann', 'bob', 'ann'])
         """
         table, roles = arrow_columns(frame, Roles(user, item, rating, timestamp, propensity, weight, unbiased))
-        columns = log_columns(
+        return log_from_table(
             table,
             roles,
             positive_from=positive_from,
@@ -176,7 +179,6 @@ class FeedbackLog:
             user_features=user_features,
             item_features=item_features,
         )
-        return cls._of_checked(**columns)
 
     @classmethod
     def from_arrays(
@@ -243,6 +245,11 @@ class FeedbackLog:
         """
         if not hasattr(matrix, "tocoo") or len(getattr(matrix, "shape", ())) != 2:
             raise DataError(f"from_sparse needs a scipy sparse matrix with two dimensions; got {type(matrix).__name__}")
+        if matrix.format in ("bsr", "dia"):
+            raise DataError(
+                f"from_sparse cannot tell what a {matrix.format} matrix observed: it stores or drops zeros to fill its "
+                "blocks or diagonals; build a csr or coo one from the ratings"
+            )
         entries = matrix.tocoo()
         n_users, n_items = entries.shape
         users, items = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
@@ -281,8 +288,26 @@ class FeedbackLog:
         head = self.select(np.arange(min(5, len(self)))).to_frame()
         return f"<p>{self!r}</p>{head.to_html(index=False, escape=True)}"
 
+    def equals(self, other: FeedbackLog) -> bool:
+        """Tell whether two logs have the same rows in the same order, the same grid, ids and features.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 1], [1, 0], [1, 0], n_users=2, n_items=2)
+        >>> log.equals(log.select([0, 1])), log.equals(log.select([1, 0]))
+        (True, False)
+        """
+        for field in fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            same = np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
+            if not same:
+                return False
+        return True
+
     def select(self, rows: npt.ArrayLike) -> FeedbackLog:
-        """Give the log of these rows only (row numbers or a mask), on the same grid and with the same ids.
+        """Give the log of these rows only (a mask, or distinct row numbers), on the same grid and with the same ids.
+
+        No row at all is a part too: an empty one.
 
         Examples
         --------
@@ -295,6 +320,10 @@ class FeedbackLog:
             raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
         if index.dtype != bool:
             index = checked_positions("rows", index, len(self))
+            if len(np.unique(index)) < len(index):
+                raise ParameterError(
+                    f"rows must be distinct, as pairs are; {len(index):,} name {len(np.unique(index)):,}"
+                )
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
@@ -326,12 +355,11 @@ class FeedbackLog:
     def to_arrow(self) -> pa.Table:
         """Give the log as an Arrow table with the users' own ids: user, item, label and whatever else it has."""
         columns = {
-            "user": self.user_ids.arrow().take(pa.array(self.users)),
-            "item": self.item_ids.arrow().take(pa.array(self.items)),
+            "user": self.user_ids.arrow(self.users),
+            "item": self.item_ids.arrow(self.items),
             "label": pa.array(self.labels),
         }
-        names = {"ratings": "rating", "timestamps": "timestamp", "propensities": "propensity", "weights": "weight"}
-        for field, name in (names | {"unbiased": "unbiased"}).items():
+        for name, field in (FIELD_OF_ROLE | {"rating": "ratings"}).items():
             if getattr(self, field) is not None:
                 columns[name] = pa.array(getattr(self, field))
         return pa.table(columns)
@@ -357,6 +385,18 @@ class FeedbackLog:
                 raise ParameterError("backend='polars' needs polars: pip install polars") from None
             return polars.from_arrow(table)
         raise ParameterError(f"backend must be one of pandas, polars, pyarrow; got {backend!r}")
+
+
+def checked_log(log: object) -> FeedbackLog:
+    """Accept a feedback log and nothing else."""
+    if isinstance(log, FeedbackLog):
+        return log
+    raise ParameterError(f"a FeedbackLog is needed; got {type(log).__name__}")
+
+
+def log_from_table(table: pa.Table, roles: Roles, **options: Any) -> FeedbackLog:
+    """Make a log of an Arrow table whose columns play these roles; options as in `log_columns`."""
+    return FeedbackLog._of_checked(**log_columns(table, roles, **options))
 
 
 def _checked(columns: dict[str, Any], *, positive_from: float | None, duplicates: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -12,11 +13,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from verirec.data.feedback_log import FeedbackLog, LogOptions
+from verirec.data.feedback_log import FeedbackLog, LogOptions, log_from_table
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
-from verirec.data.tables import log_columns
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
+from verirec.words import names_in_words, short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
@@ -25,11 +26,16 @@ _SPELT_OUT_BYTES: Final = 6
 _BATCH_ROWS: Final = 2_000_000
 
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
-_ROLE_NAMES: Final = ("user", "item", "rating", "timestamp", "propensity", "weight", "unbiased")
 
 
-def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpack[LogOptions]) -> FeedbackLog:
-    """Read a feedback log from a file, by its ending: .csv, .tsv, .parquet or .inter (the first two may be .gz, ...).
+def read_log(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    **options: Unpack[LogOptions],
+) -> FeedbackLog:
+    """Read a feedback log from a file, by its ending: .csv, .tsv, .inter (these may be .gz, ...) or .parquet.
 
     Only the columns that are needed are read. In text files ids are read as text, so that "007" stays "007"; where
     every id of a column is a plain integer they become integers.
@@ -37,9 +43,11 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
     Parameters
     ----------
     path
-        The file, with a header line if it is text.
+        The file; if it is text, UTF-8.
     delimiter
-        One character, where a text file uses another one than its ending says.
+        One character, where a text file uses another one than its ending says, or has another ending.
+    columns
+        The names of a text file's columns, if it has no header line.
     options
         Whatever `FeedbackLog.from_frame` takes: user, item, rating, positive_from, ...
 
@@ -56,24 +64,28 @@ def read_log(path: str | Path, *, delimiter: str | None = None, **options: Unpac
     unknown = set(options) - set(LogOptions.__annotations__)
     if unknown:
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"path must be a string or a Path; got {path!r}")
     file = Path(path)
-    roles = Roles(**{role: options.pop(role, None) for role in _ROLE_NAMES})  # type: ignore[misc]
-    ending = _ending(file)
-    if not file.is_file():
-        raise FileFormatError(f"no file {str(file)!r}")
-    if file.stat().st_size == 0:
-        raise FileFormatError(f"{file.name} is empty")
+    named: dict[str, Any] = dict(options)
+    roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
+    ending = _ending(file, is_text=delimiter is not None)
     try:
+        if not file.is_file():
+            raise FileFormatError(f"no file {short(str(file), most=300)}")
+        if file.stat().st_size == 0:
+            raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
             table, roles = _read_parquet(file, roles)
         else:
             parted_by = _DELIMITERS[ending] if delimiter is None else delimiter
-            table, roles = _read_text(file, roles, parted_by, typed_header=ending == ".inter")
+            table, roles = _read_text(file, roles, parted_by, columns, typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
-        raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}") from None
-    return FeedbackLog._of_checked(**log_columns(table, roles, from_text=ending != ".parquet", **options))  # type: ignore[misc]
+        hint = "; if fields are parted otherwise, give delimiter=..." if "Expected 1 columns" in str(error) else ""
+        raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}{hint}") from None
+    return log_from_table(table, roles, from_text=ending != ".parquet", **named)
 
 
 def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Table:
@@ -100,31 +112,39 @@ def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Tab
         raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
 
 
-def _ending(file: Path) -> str:
+def _ending(file: Path, *, is_text: bool) -> str:
     suffixes = [suffix.lower() for suffix in file.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
     if compressed:
         suffixes.pop()
     ending = suffixes[-1] if suffixes else ""
-    if ending not in _DELIMITERS and (ending != ".parquet" or compressed):
-        raise ParameterError(f"a log must end in .csv, .tsv, .parquet or .inter; got {file.name!r}")
-    return ending
+    if ending in _DELIMITERS or (ending == ".parquet" and not compressed and not is_text):
+        return ending
+    if is_text:
+        return ".csv"
+    raise ParameterError(
+        f"a log must end in .csv, .tsv, .parquet or .inter, or be text with a delimiter=...; got {file.name!r}"
+    )
 
 
-def _read_text(file: Path, roles: Roles, delimiter: str, *, typed_header: bool) -> tuple[pa.Table, Roles]:
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
+def _read_text(
+    file: Path, roles: Roles, delimiter: str, columns: Sequence[str] | None, *, typed_header: bool
+) -> tuple[pa.Table, Roles]:
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
         raise ParameterError(f"delimiter must be one ASCII character; got {delimiter!r}")
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
-    with pyarrow.csv.open_csv(file, parse_options=parse) as opened:
+    read = pyarrow.csv.ReadOptions(column_names=None if columns is None else list(columns))
+    with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
         header = opened.schema.names
     # RecBole writes "user_id:token": the name, then the type.
     names = [column.split(":")[0] for column in header] if typed_header else header
     if len(set(names)) < len(names):
-        raise ColumnError(f"{file.name} has a column twice; the columns are: {', '.join(names)}")
+        raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
     settled = roles.settle(names)
     as_read = dict(zip(names, header, strict=True))
     table = pyarrow.csv.read_csv(
         file,
+        read_options=read,
         parse_options=parse,
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=[as_read[name] for name in settled.names()],
@@ -143,9 +163,12 @@ def _read_parquet(file: Path, roles: Roles) -> tuple[pa.Table, Roles]:
     text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
     if not text:
         return pq.read_table(file, columns=settled.names()), settled
+    with pq.ParquetFile(file, metadata=metadata) as opened:
+        # A damaged file is refused here; asking its column metadata first could end the process.
+        next(opened.iter_batches(batch_size=1, columns=settled.names()), None)
     compact = [name for name in text if not _is_spelt_out(metadata, name)]
 
-    def read(groups: list[int]) -> list[pa.Table]:
+    def read(groups: list[int]) -> pa.Table:
         """Read some row groups; text ids come back dictionary-encoded, so that their spelling is freed at once."""
         with pq.ParquetFile(file, read_dictionary=compact, metadata=metadata, memory_map=True) as opened:
             rows = max(1, sum(metadata.row_group(group).num_rows for group in groups))
@@ -159,10 +182,11 @@ def _read_parquet(file: Path, roles: Roles) -> tuple[pa.Table, Roles]:
             if not pa.types.is_dictionary(table.schema.field(name).type):
                 place = table.column_names.index(name)
                 table = table.set_column(place, name, table[name].dictionary_encode())
-        return [table]
+        return table
 
+    # More workers than two gain little, and each holds a batch's text in memory.
     with ThreadPoolExecutor(max_workers=2) as workers:
-        parts = [table for tables in workers.map(read, _row_group_batches(metadata)) for table in tables]
+        parts = list(workers.map(read, _row_group_batches(metadata)))
     return pa.concat_tables(parts, promote_options="permissive"), settled
 
 
@@ -181,7 +205,7 @@ def _row_group_batches(metadata: Any) -> Iterator[list[int]]:
 
 
 def _is_spelt_out(metadata: Any, name: str) -> bool:
-    """Tell whether a text column is mostly stored as text: then encoding it after reading is the faster way."""
+    """Tell, by its first row group, whether a column is mostly stored as text: then it is faster to encode it later."""
     if metadata.num_row_groups == 0:
         return True
     group = metadata.row_group(0)

@@ -12,7 +12,7 @@ from verirec.data.ids import mixed_ids_error
 from verirec.data.roles import Roles
 from verirec.exceptions import ColumnError, DataError, IdError
 
-_ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+_ARROW_REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
 def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_columns: Collection[str] = ()) -> pa.Table:
@@ -25,8 +25,15 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_col
     ['user']
     """
     known = _known_frame(frame, name)
-    selected = known.select(list(columns) if columns is not None else known.collect_schema().names())
-    eager = selected.collect() if isinstance(selected, nw.LazyFrame) else selected
+    names = list(columns) if columns is not None else known.collect_schema().names()
+    unnamed = [column for column in names if not isinstance(column, str)]
+    if unnamed:
+        raise ColumnError(f"{name} must have columns named by strings; got {unnamed[0]!r}")
+    try:
+        selected = known.select(names)
+        eager = selected.collect() if isinstance(selected, nw.LazyFrame) else selected
+    except Exception as error:  # a lazy frame's plan can fail in any way its library knows
+        raise DataError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
     try:
         return eager.to_arrow()
     except _ARROW_REFUSALS:

@@ -57,27 +57,13 @@ def admit(
     The columns, in the types that `FeedbackLog` documents.
     """
     names = {name: name for name in ROW_COLUMNS} | dict(called or {})
-    columns: dict[str, Any] = dict.fromkeys(ROW_COLUMNS)
-    columns["users"] = checked_positions(names["users"], rows["users"], n_users)
-    columns["items"] = checked_positions(names["items"], rows["items"], n_items)
-    length = len(columns["users"])
-    _expect_length(columns["items"], names["items"], length)
-    for name in ROW_COLUMNS[2:]:
-        if rows.get(name) is not None:
-            columns[name] = _checked_numbers(rows[name], names[name], length, dates=name == "timestamps")
-    if length == 0:
-        raise EmptyLogError("the log is empty: it must have at least one row")
-    if columns["labels"] is None:
-        raise DataError(f"{names['labels']} must be given")
+    columns = _checked_columns(rows, n_users, n_items, names)
     given = columns["labels"]
     columns["labels"] = binary_labels(given, positive_from, names["labels"])
     if positive_from is not None:
         columns["ratings"] = given
     if columns["ratings"] is not None:
-        columns["ratings"] = columns["ratings"].astype(np.float32)
-    for name, check in _RANGES.items():
-        if columns[name] is not None:
-            columns[name] = check(columns[name], names[name])
+        columns["ratings"] = _single_precision(columns["ratings"], names["labels"])
     keep = rows_to_keep(
         duplicates,
         columns["users"],
@@ -90,6 +76,36 @@ def admit(
     )
     if keep is not None:
         columns = {name: None if values is None else values[keep] for name, values in columns.items()}
+    if positive_from is not None:
+        _refuse_one_class(columns["labels"], columns["ratings"], positive_from, names["labels"])
+    return columns
+
+
+def _single_precision(ratings: Column, name: str) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        single = ratings.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise DataError(f"{name} must be within single precision; it goes from {ratings.min():g} to {ratings.max():g}")
+    return single
+
+
+def _checked_columns(rows: Mapping[str, Any], n_users: int, n_items: int, names: dict[str, str]) -> dict[str, Any]:
+    """Check each column by itself: type, length, range, nothing missing."""
+    columns: dict[str, Any] = dict.fromkeys(ROW_COLUMNS)
+    columns["users"] = checked_positions(names["users"], rows["users"], n_users)
+    columns["items"] = checked_positions(names["items"], rows["items"], n_items)
+    length = len(columns["users"])
+    _expect_length(columns["items"], names["items"], length)
+    for name in ROW_COLUMNS[2:]:
+        if rows.get(name) is not None:
+            columns[name] = _checked_numbers(rows[name], names[name], length, dates=name == "timestamps")
+    if length == 0:
+        raise EmptyLogError("the log is empty: it must have at least one row")
+    if columns["labels"] is None:
+        raise DataError(f"{names['labels']} must be given")
+    for name, check in _RANGES.items():
+        if columns[name] is not None:
+            columns[name] = check(columns[name], names[name])
     return columns
 
 
@@ -115,15 +131,27 @@ and 2 of 3 rows (first: 1, 2, counting from 0) are neither 0 nor 1
                 f"{ratings.max():g}, and {rows_in_words(rows, len(ratings))} {verb} neither 0 nor 1"
             )
         return np.asarray(ratings, dtype=np.int8)
-    threshold = real_number("positive_from", positive_from)
-    labels = (ratings >= threshold).astype(np.int8)
+    return (ratings >= real_number("positive_from", positive_from)).astype(np.int8)
+
+
+def _refuse_one_class(labels: Column, ratings: Column, positive_from: float, name: str) -> None:
+    """Raise `LabelError` if the rule leaves one class; labels that came as 0/1 may be of one class."""
     positives = int(labels.sum())
     if positives in (0, len(labels)):
         raise LabelError(
-            f"positive_from={threshold:g} makes all {len(labels):,} labels {'1' if positives else '0'}: {name} goes "
-            f"from {ratings.min():g} to {ratings.max():g}"
+            f"positive_from={positive_from:g} makes all {len(labels):,} labels {'1' if positives else '0'}: "
+            f"{name} goes from {ratings.min():g} to {ratings.max():g}"
         )
-    return labels
+
+
+def _plainly_typed(array: Column) -> Column:
+    """Bring byte orders, widths and units that Arrow has no room for to the nearest that it has."""
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        with np.errstate(over="ignore"):
+            return array.astype(np.float64)
+    if array.dtype.kind == "M" and np.datetime_data(array.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
+        return array.astype("datetime64[us]")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _expect_length(array: Column, name: str, length: int) -> None:
@@ -133,7 +161,7 @@ def _expect_length(array: Column, name: str, length: int) -> None:
 
 def _checked_numbers(values: Any, name: str, length: int, *, dates: bool) -> Column:
     """Accept a flat array of numbers (or dates), of the log's length, without missing values or infinity."""
-    array = as_array(name, values, error=DataError)
+    array = _plainly_typed(as_array(name, values, error=DataError))
     _expect_length(array, name, length)
     if array.dtype.kind not in ("fiubM" if dates else "fiub"):
         raise DataError(f"{name} must be numbers{' or dates' if dates else ''}; got {array.dtype}")

@@ -50,7 +50,7 @@ class DenseCells(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look the cells up."""
-        if users.ndim == 2 and _is_run(users[:, 0]) and _is_run(items[0]):
+        if _is_rectangle(users, items) and _is_run(users[:, 0]) and _is_run(items[0]):
             # A view of consecutive rows and columns, many times faster than a gather.
             return self.matrix[users[0, 0] : users[-1, 0] + 1, items[0, 0] : items[0, -1] + 1]
         return self.matrix[users, items]
@@ -74,10 +74,10 @@ class FactorCells(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Multiply; a rectangle is one matrix product."""
-        if users.ndim == 2:
+        if _is_rectangle(users, items):
             products = self.user_factors[users[:, 0]] @ self.item_factors[items[0]].T
         else:
-            products = np.einsum("nk,nk->n", self.user_factors[users], self.item_factors[items])
+            products = np.einsum("...k,...k->...", self.user_factors[users], self.item_factors[items])
         return np.asarray(products + self.user_constants[users] + (self.item_constants[items] + self.constant))
 
 
@@ -141,6 +141,21 @@ def block_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int
 
 def _both_checked(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
     return checked_positions("users", users, shape[0]), checked_positions("items", items, shape[1])
+
+
+def cell_keys(users: Positions, items: Positions, n_items: int) -> npt.NDArray[np.int64]:
+    """Number the grid's cells row by row, one int64 a cell; positions broadcast.
+
+    Examples
+    --------
+    >>> cell_keys(np.array([0, 2]), np.array([5, 1]), 10).tolist()
+    [5, 21]
+    """
+    return np.asarray(users.astype(np.int64) * n_items + items)
+
+
+def _is_rectangle(users: Positions, items: Positions) -> bool:
+    return users.ndim == 2 and users.shape[1] == 1 and items.ndim == 2 and items.shape[0] == 1
 
 
 def _is_run(positions: Positions) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from verirec.data.grid import checked_positions
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
-from verirec.words import rows_in_words
+from verirec.words import rows_in_words, short
 
 _TABLE_SLACK: Final = 4
 """Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""
@@ -50,8 +51,8 @@ class IdMap:
         codes, catalogue = encode_ids(column, name)
         if len(catalogue) != len(codes):
             twice = np.flatnonzero(np.bincount(codes) > 1)
-            first = catalogue._ids_at(twice[:1]).to_pylist()[0]
-            raise IdError(f"{name} must be distinct; {len(twice):,} occur more than once (first: {first!r})")
+            first = catalogue.arrow(twice[:1]).to_pylist()[0]
+            raise IdError(f"{name} must be distinct; {len(twice):,} occur more than once (first: {short(first)})")
         return catalogue
 
     @classmethod
@@ -75,21 +76,20 @@ class IdMap:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IdMap):
             return NotImplemented
+        if self._ids is None and other._ids is None:
+            return len(self) == len(other)
         return len(self) == len(other) and bool(self.arrow().equals(other.arrow()))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def arrow(self) -> pa.Array:
-        """Give all ids as an Arrow array, in the order of their positions."""
-        return pa.array(np.arange(self._size)) if self._ids is None else self._ids
-
     def ids(self, positions: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """Give the ids at these positions (all of them by default): int64, or Python strings in an object array."""
-        return np.asarray(self._ids_at(positions).to_numpy(zero_copy_only=False))
+        return np.asarray(self.arrow(positions).to_numpy(zero_copy_only=False))
 
-    def _ids_at(self, positions: npt.ArrayLike | None) -> pa.Array:
+    def arrow(self, positions: npt.ArrayLike | None = None) -> pa.Array:
+        """Give the ids at these positions (all of them by default) as an Arrow array."""
         if positions is None:
-            return self.arrow()
+            return pa.array(np.arange(self._size)) if self._ids is None else self._ids
         valid = checked_positions("positions", positions, self._size)
         return pa.array(valid.astype(np.int64)) if self._ids is None else self._ids.take(pa.array(valid))
 
@@ -101,7 +101,7 @@ class IdMap:
         if unknown.size:
             first = column[int(unknown[0])].as_py()
             rows = rows_in_words(unknown, len(column))
-            raise UnknownIdError(f"{name} are not all in the catalogue: unknown in {rows}; the first is {first!r}")
+            raise UnknownIdError(f"{name} are not all in the catalogue: unknown in {rows}; the first is {short(first)}")
         return found
 
     def find(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
@@ -112,12 +112,14 @@ class IdMap:
         refuse_missing(column, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        theirs, ours = kind_of_ids(column.type, column, name), kind_of_ids(self.arrow().type, column, name)
+        theirs = kind_of_ids(column.type, column, name)
+        ours = "integers" if self._ids is None else kind_of_ids(self._ids.type, column, name)
         if theirs != ours:
-            raise UnknownIdError(
-                f"{name} must be {ours}, as in the catalogue; got {theirs} (first: {column[0].as_py()!r})"
-            )
-        found = pc.index_in(_plain(column), value_set=_plain(self.arrow()))
+            raise UnknownIdError(f"{name}: {theirs} (first: {short(column[0].as_py())}) where the catalogue has {ours}")
+        if self._ids is None:
+            numbers = pc.fill_null(_plain(column), -1).to_numpy()
+            return np.where((numbers >= 0) & (numbers < self._size), numbers, -1).astype(np.int32)
+        found = pc.index_in(_plain(column), value_set=_plain(self._ids))
         return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int32)
 
 
@@ -127,9 +129,11 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
         return ids
     if not isinstance(ids, pa.Array):
         if isinstance(ids, str):
-            raise IdError(f"{name} must be a sequence of ids; got the single string {ids!r}")
-        if not hasattr(ids, "__iter__") and not hasattr(ids, "__array__"):
-            raise IdError(f"{name} must be a sequence of ids; got {ids!r}")
+            raise IdError(f"{name} must be a sequence of ids; got the single string {short(ids)}")
+        if isinstance(ids, Iterator):
+            ids = list(ids)
+        if isinstance(ids, bytes | set | frozenset) or not hasattr(ids, "__iter__") or np.ndim(ids) == 0:
+            raise IdError(f"{name} must be a sequence of ids, in order; got {short(ids)}")
         if isinstance(ids, range):
             ids = np.arange(ids.start, ids.stop, ids.step)
         try:
@@ -147,8 +151,8 @@ def mixed_ids_error(name: str, ids: Any, error: type[DataError] = IdError) -> Da
     if len(distinct) > 1:
         other = next(row for row, kind in enumerate(kinds) if kind != kinds[0])
         return error(
-            f"{name} mixes {len(distinct)} types: {', '.join(distinct)} (row 0 has {values[0]!r}, row {other} has "
-            f"{values[other]!r}); make them all of one"
+            f"{name} mixes {len(distinct)} types: {', '.join(distinct)} (row 0 has {short(values[0])}, row {other} has "
+            f"{short(values[other])}); make them all of one"
         )
     if distinct == ["int"]:
         return error(f"{name} holds integers beyond 64 bits (largest: {max(values)}); make them strings")
@@ -159,7 +163,7 @@ def mixed_ids_error(name: str, ids: Any, error: type[DataError] = IdError) -> Da
 def refuse_missing(column: pa.ChunkedArray, name: str) -> None:
     """Raise `MissingValueError` if the column has nulls or NaN, with their count and first rows."""
     if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
-        column = column.cast(column.type.value_type)
+        column = pa.chunked_array([chunk.dictionary.take(chunk.indices) for chunk in column.chunks])
     missing = column.null_count
     if pa.types.is_floating(column.type):
         flags = pc.is_null(column, nan_is_null=True)
@@ -197,6 +201,9 @@ def encode_ids(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -
             column = column.cast(kind)
         return _encode_integers(column, name)
     codes, ids = _encode_by_dictionary(column)
+    if len(ids) and ids[0].as_py() == "":
+        blank = np.flatnonzero(codes == 0)
+        raise MissingValueError(f"{name} has empty ids in {rows_in_words(blank, len(codes))}; drop or fill them")
     return (codes, IdMap(ids)) if not from_text else _plain_integers_if_all_are(codes, ids, name)
 
 
@@ -212,10 +219,8 @@ def kind_of_ids(kind: pa.DataType, column: pa.ChunkedArray, name: str) -> str:
 
 
 def _float_ids_error(count: int, first: list[Any], name: str) -> IdError:
-    shown = ", ".join(str(value) for value in first)
-    return IdError(
-        f"{name} holds {count:,} floats (first: {shown}); ids must be integers or strings: cast the column first"
-    )
+    shown = ", ".join(short(value).strip("'") for value in first)
+    return IdError(f"{name} holds {count:,} floats (first: {shown}); ids must be integers or strings: cast them first")
 
 
 def _encode_integers(column: pa.ChunkedArray, name: str) -> tuple[npt.NDArray[np.int32], IdMap]:
@@ -253,7 +258,11 @@ def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32
     if column.num_chunks == 0:
         return np.empty(0, np.int32), pa.array([], column.type.value_type)
     spelt = pa.concat_arrays([chunk.dictionary for chunk in column.chunks])
-    merged = (_plain(spelt) if pa.types.is_string_view(spelt.type) else spelt).dictionary_encode()
+    if pa.types.is_string_view(spelt.type):
+        spelt = _plain(spelt)
+    if spelt.null_count:  # no row has it, or the column would have been refused
+        spelt = pc.fill_null(spelt, "" if is_text(spelt.type) else 0)
+    merged = spelt.dictionary_encode()
     ids, position = _sorted(merged.dictionary)
     of_entry = position[merged.indices.to_numpy()]
     codes = np.empty(len(column), np.int32)

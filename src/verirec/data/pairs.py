@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
+from verirec.data.grid import cell_keys
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
 from verirec.words import rows_in_words
 
@@ -49,7 +50,7 @@ def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> R
     maybe[shared & _FILTER_BITS] = True
     keys &= _FILTER_BITS
     candidates = np.flatnonzero(maybe[keys])
-    pairs = users[candidates].astype(np.int64) * n_items + items[candidates]
+    pairs = cell_keys(users[candidates], items[candidates], n_items)
     _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
     return np.asarray(candidates[count[which] > 1], dtype=np.int64)
 
@@ -71,13 +72,13 @@ def rows_to_keep(
     """
     one_of("duplicates", policy, ("error", *_ORDERINGS))
     if policy == "latest" and times is None:
-        raise ParameterError("duplicates='latest' needs a timestamp column")
+        raise ParameterError("duplicates='latest' needs timestamps; name their column: timestamp=...")
     rows = repeated_rows(users, items, n_users, n_items)
     if rows.size == 0:
         return None
-    pairs = users[rows].astype(np.int64) * n_items + items[rows]
+    pairs = cell_keys(users[rows], items[rows], n_items)
     if policy == "error":
-        _refuse_disagreement(rows, pairs, labels, len(users))
+        _check_agreement(rows, pairs, labels, len(users))
         policy = "first"
     preference = _ORDERINGS[policy](rows, values, times)
     order = np.lexsort((preference, pairs)) if preference is not None else np.argsort(pairs, kind="stable")
@@ -87,7 +88,8 @@ def rows_to_keep(
     return keep
 
 
-def _refuse_disagreement(rows: Rows, pairs: Column, labels: Column, total: int) -> None:
+def _check_agreement(rows: Rows, pairs: Column, labels: Column, total: int) -> None:
+    """Refuse pairs whose rows have both labels; warn that the others are merged."""
     of_pair = labels[rows]
     _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
     positives = np.bincount(which, weights=of_pair)

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from verirec.checks import as_array, number_array, one_of, real_number
-from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, checked_positions
+from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
 from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any
 """A dense array, (users, items, scores), a function of (users, items), `Factors`, or any `CellValues`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Factors:
     r"""A factor model's predictions, :math:`\mathrm{link}(u \cdot v + b_u + b_i + b)`, without the matrix.
 
@@ -47,23 +47,36 @@ class Factors:
     constant: float = 0.0
     link: Literal["logistic", "identity"] = "logistic"
 
+    def __post_init__(self) -> None:
+        rank = number_array("user_factors", self.user_factors, ndim=2, error=PredictionError).shape[1]
+        for side in ("user", "item"):
+            name = f"{side}_factors"
+            factors = _as_floats(number_array(name, getattr(self, name), ndim=2, error=PredictionError))
+            _expect_shape(name, factors, (len(factors), rank))
+            _expect_finite(name, factors)
+            constants = _constants(f"{side}_constants", getattr(self, f"{side}_constants"), len(factors))
+            object.__setattr__(self, name, factors)
+            object.__setattr__(self, f"{side}_constants", constants)
+        object.__setattr__(self, "constant", _constant(self.constant))
+        one_of("link", self.link, ("logistic", "identity"))
+
+    def __repr__(self) -> str:
+        (n_users, rank), n_items = self.user_factors.shape, len(self.item_factors)
+        return f"Factors({n_users:,} users x {n_items:,} items, {rank} factors, {self.link} link)"
+
 
 class _LinkedFactors(FactorCells):
     def __init__(self, factors: Factors, n_users: int, n_items: int) -> None:
-        user_factors = number_array("user_factors", factors.user_factors, ndim=2, error=PredictionError)
-        item_factors = number_array("item_factors", factors.item_factors, ndim=2, error=PredictionError)
-        _expect_shape("user_factors", user_factors, (n_users, user_factors.shape[1]))
-        _expect_shape("item_factors", item_factors, (n_items, user_factors.shape[1]))
-        _expect_finite("user_factors", user_factors)
-        _expect_finite("item_factors", item_factors)
+        _expect_shape("user_factors", factors.user_factors, (n_users, factors.user_factors.shape[1]))
+        _expect_shape("item_factors", factors.item_factors, (n_items, factors.user_factors.shape[1]))
         super().__init__(
-            user_factors,
-            item_factors,
-            _constants("user_constants", factors.user_constants, n_users),
-            _constants("item_constants", factors.item_constants, n_items),
-            _constant(factors.constant),
+            factors.user_factors,
+            factors.item_factors,
+            np.asarray(factors.user_constants),
+            np.asarray(factors.item_constants),
+            factors.constant,
         )
-        self.link = one_of("link", factors.link, ("logistic", "identity"))
+        self.link = factors.link
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         sums = super().cells(users, items).astype(np.float64, copy=False)
@@ -100,7 +113,7 @@ class _TripleCells(CellValues):
             )
         _expect_finite("predictions' scores", scores)
         self.shape = (n_users, n_items)
-        keys = users.astype(np.int64) * n_items + items
+        keys = cell_keys(users, items, n_items)
         order = np.argsort(keys, kind="stable")
         self.keys, self.scores = keys[order], scores[order]
         repeated = np.flatnonzero(self.keys[1:] == self.keys[:-1])
@@ -111,7 +124,7 @@ class _TripleCells(CellValues):
             )
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        wanted = np.atleast_1d(np.asarray(users).astype(np.int64) * self.shape[1] + items)
+        wanted = cell_keys(users, items, self.shape[1])
         found = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
         missing = self.keys[found] != wanted if len(self.keys) else np.ones(wanted.shape, bool)
         if missing.any():
@@ -160,10 +173,20 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"
         )
-    matrix = number_array("a dense array of predictions", predictions, ndim=2, error=PredictionError)
+    matrix = as_array("predictions", predictions, error=PredictionError)
+    if matrix.dtype.kind not in "fiub":
+        raise PredictionError(
+            "predictions must be a dense array of numbers, (users, items, scores), a function of (users, items) or "
+            f"Factors, all by position; got {type(predictions).__name__}"
+        )
     _expect_shape("a dense array of predictions", matrix, (n_users, n_items))
     _expect_finite("the predictions", matrix)
     return DenseCells(matrix.astype(np.float64, copy=False))
+
+
+def _as_floats(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Keep single and double precision; sums of anything narrower would overflow or wrap."""
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def _constant(given: Any) -> float:
@@ -174,7 +197,9 @@ def _constant(given: Any) -> float:
 
 
 def _constants(name: str, given: npt.NDArray[Any] | None, size: int) -> npt.NDArray[Any]:
-    constants = np.zeros(size) if given is None else number_array(name, given, ndim=1, error=PredictionError)
+    constants = (
+        np.zeros(size) if given is None else _as_floats(number_array(name, given, ndim=1, error=PredictionError))
+    )
     _expect_shape(name, constants, (size,))
     _expect_finite(name, constants)
     return constants

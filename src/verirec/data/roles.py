@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from verirec.exceptions import ColumnError
+from verirec.words import names_in_words, short
 
 _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
@@ -56,7 +57,7 @@ class Roles:
         named = {role: name for role, name in vars(self).items() if name is not None}
         for role, name in named.items():
             if name not in columns:
-                raise ColumnError(f"no column {name!r} (for {role}); the columns are: {', '.join(columns) or 'none'}")
+                raise ColumnError(f"no column {name!r} (for {role}); {_what_there_is(columns)}")
         for role, usual in _USUAL_NAMES.items():
             if role not in named:
                 named[role] = _guess(role, usual, columns)
@@ -76,8 +77,12 @@ def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:
     if len(matches) == 1:
         return matches[0]
     found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
-    if len(columns) == 1:
-        found += "; if fields are not parted as the file's ending says, give delimiter=..."
     raise ColumnError(
-        f"cannot tell which column is the {role} ({found}); name it: {role}=...; the columns are: {', '.join(columns)}"
+        f"cannot tell which column is the {role} ({found}); name it: {role}=...; {_what_there_is(columns)}"
     )
+
+
+def _what_there_is(columns: list[str]) -> str:
+    if len(columns) == 1:
+        return f"the only column is {short(columns[0])}: if a file's fields are parted otherwise, give delimiter=..."
+    return f"the columns are: {names_in_words(columns) or 'none'}"

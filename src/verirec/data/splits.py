@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import DataError
 from verirec.randomness import RandomState, as_generator
 
@@ -53,6 +53,7 @@ def split(
     >>> len(train), len(held_out), len(set(train.users) & set(held_out.users))
     (2, 2, 0)
     """
+    checked_log(log)
     share = real_number("held_out", held_out, above=0, below=1)
     one_of("by", by, tuple(_CHOOSERS))
     chosen = _CHOOSERS[by](log, share, as_generator(random_state))
@@ -68,6 +69,7 @@ def split_unbiased(log: FeedbackLog) -> UnbiasedSplit:
     >>> [len(part) for part in split_unbiased(log)]
     [1, 1]
     """
+    checked_log(log)
     if log.unbiased is None:
         raise DataError("the log does not say which rows are unbiased; name the column that does: unbiased=...")
     return UnbiasedSplit(log.select(~log.unbiased), log.select(log.unbiased))
@@ -92,13 +94,13 @@ def _whole_users(log: FeedbackLog, share: float, random: np.random.Generator) ->
 
 
 def _within_users(log: FeedbackLog, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    order = np.lexsort((random.random(len(log)), log.users))
-    rows_of_user = np.bincount(log.users, minlength=log.n_users)
+    users, rows_of_user = np.unique(log.users, return_inverse=True, return_counts=True)[1:]
+    order = np.lexsort((random.random(len(log)), users))
     starts = np.cumsum(rows_of_user) - rows_of_user
-    place = np.arange(len(log)) - starts[log.users[order]]
+    place = np.arange(len(log)) - starts[users[order]]
     chosen = np.zeros(len(log), bool)
     # The tolerance keeps .29 of 100 rows at 29: in floating point it is a hair less.
-    chosen[order] = place < np.floor(share * rows_of_user + 1e-9)[log.users[order]]
+    chosen[order] = place < np.floor(share * rows_of_user + 1e-9)[users[order]]
     if not chosen.any():
         raise DataError(
             f"held_out={share:g} of each user's rows, rounded down, is none: the longest-rated user has "

@@ -16,11 +16,11 @@ from verirec.data.gate import admit
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
-from verirec.words import rows_in_words
+from verirec.words import rows_in_words, short
 
 _NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
-_FIELDS: Final = {
+FIELD_OF_ROLE: Final = {
     "rating": "labels",
     "timestamp": "timestamps",
     "propensity": "propensities",
@@ -74,7 +74,7 @@ def log_columns(
         columns["item_features"] = features_by_id(item_table, item, item_ids, "item_features")
     rows = {"users": users, "items": items}
     called = {"users": f"column {user!r}", "items": f"column {item!r}"}
-    for role, field in _FIELDS.items():
+    for role, field in FIELD_OF_ROLE.items():
         name = getattr(roles, role)
         if name is not None:
             rows[field], called[field] = _values(table, name, role), f"column {name!r}"
@@ -104,7 +104,7 @@ def _encode(
         first = ids.ids(codes[unknown[:1]]).tolist()[0]
         raise UnknownIdError(
             f"column {name!r} has ids outside the catalogue in {rows_in_words(unknown, len(codes))}; "
-            f"the first is {first!r}"
+            f"the first is {short(first)}"
         )
     return found[codes], catalogue
 
@@ -127,9 +127,10 @@ def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> 
     """Say where a column first holds something that is not a number: one stray word turns all of it into text."""
     rows = np.arange(len(column))
     if is_text(column.type):
+        column = column.cast(pa.large_string())
         numeric = pc.match_substring_regex(column, _NUMBER).to_numpy()
         rows = rows if numeric.all() else np.flatnonzero(~numeric)
     return error(
         f"column {name!r} must hold numbers; got {column.type} in {rows_in_words(rows, len(column))}, where row "
-        f"{rows[0]} has {column[int(rows[0])].as_py()!r}"
+        f"{rows[0]} has {short(column[int(rows[0])].as_py())}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.terms import Estimate, estimate_from_terms
 from verirec.losses import LossLike, get_loss
@@ -30,6 +30,8 @@ def naive_estimate(
     >>> round(naive_estimate(np.full((2, 1), 0.5), log).value, 4)
     0.6931
     """
+    checked_log(log)
     values = as_predictions(predictions, log.n_users, log.n_items).at(log.users, log.items)
-    weights = np.ones(len(log)) if log.weights is None else log.weights
+    # Only their ratios count, and squares of very large or small ones leave the range of floats.
+    weights = np.ones(len(log)) if log.weights is None else log.weights / log.weights.max()
     return estimate_from_terms(weights * get_loss(loss).of(values, log.labels), weights, confidence=confidence)

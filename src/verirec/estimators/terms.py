@@ -56,6 +56,8 @@ def estimate_from_terms(numerators: Array, denominators: Array, *, confidence: f
             raise DataError(f"{name} must be flat and as long as the other terms; got shape {terms.shape}")
         if not np.isfinite(terms).all():
             raise DataError(f"{name} must be finite; {int((~np.isfinite(terms)).sum()):,} of {terms.size:,} are not")
+    if numerators.size < 2:
+        raise DataError(f"a standard error needs the terms of at least 2 pairs; got {numerators.size}")
     total = float(denominators.sum())
     if total <= 0:
         raise DataError("the estimate's denominators add up to 0: no pair counts")

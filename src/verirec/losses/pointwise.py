@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import as_array
 from verirec.exceptions import ParameterError, PredictionError
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +43,15 @@ class Loss:
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
         self.check([predictions])
-        return np.where(labels == 1, self.if_positive(predictions), self.if_negative(predictions))
+        with np.errstate(over="ignore", invalid="ignore"):
+            halves = self.if_positive(predictions), self.if_negative(predictions)
+        for half in halves:
+            if half.shape != predictions.shape or not np.isfinite(half).all():
+                raise PredictionError(
+                    f"the {self.name} loss must give a finite number for each prediction, shape {predictions.shape}; "
+                    f"got shape {half.shape} with {int((~np.isfinite(half)).sum()):,} not finite"
+                )
+        return np.where(labels == 1, *halves)
 
     def check(self, blocks: Iterable[Array]) -> None:
         """Raise `PredictionError` if the loss is not finite on all of these predictions, with how many are wrong."""
@@ -77,6 +87,16 @@ LOSSES: Final[dict[str, Loss]] = {
 }
 
 
+def _custom(function: Callable[[Any, Any], Any], name: str, label: float, predictions: Array) -> Array:
+    # A copy, lest a function that works in place spoils what it is given for the other label.
+    given = as_array(
+        f"the {name} loss", function(predictions.copy(), np.full_like(predictions, label)), error=PredictionError
+    )
+    if given.dtype.kind not in "fiub":
+        raise PredictionError(f"the {name} loss must give numbers; got {given.dtype}")
+    return given.astype(np.float64)
+
+
 def get_loss(loss: LossLike) -> Loss:
     """Look a loss up by name ("log", "squared", "absolute"), or wrap a function l(predictions, labels).
 
@@ -94,10 +114,6 @@ def get_loss(loss: LossLike) -> Loss:
         if loss in LOSSES:
             return LOSSES[loss]
     elif callable(loss):
-        function = loss
-        return Loss(
-            getattr(loss, "__name__", "custom"),
-            lambda f: np.asarray(function(f, np.ones_like(f)), dtype=np.float64),
-            lambda f: np.asarray(function(f, np.zeros_like(f)), dtype=np.float64),
-        )
+        name = getattr(loss, "__name__", "custom")
+        return Loss(name, partial(_custom, loss, name, 1.0), partial(_custom, loss, name, 0.0))
     raise ParameterError(f"loss must be one of {', '.join(sorted(LOSSES))} or a function of (f, y); got {loss!r}")

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from verirec.checks import one_of, whole_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.checks import one_of
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
+from verirec.metrics.inputs import Array, checked_scores, same_length
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
-from verirec.metrics.ranking import Array, Convention, UserRankings, checked_scores, same_length
+from verirec.metrics.ranking import Convention, UserRankings, checked_depth
 
 
 class Evaluation(dict[str, float]):
@@ -29,6 +30,12 @@ class Evaluation(dict[str, float]):
     def __init__(self, values: dict[str, float], convention: Convention) -> None:
         super().__init__(values)
         self.convention = convention
+
+    def __repr__(self) -> str:
+        return f"Evaluation({super().__repr__()}, convention={self.convention!r})"
+
+    def __missing__(self, name: str) -> float:
+        raise KeyError(f"no metric {name!r}; there are: {', '.join(self)}")
 
     def to_frame(self) -> Any:
         """Give one row a metric, as a pandas frame."""
@@ -69,8 +76,10 @@ def evaluate(
     >>> result["auc"], result["ndcg@1"], round(result["log_loss"], 3)
     (1.0, 1.0, 0.299)
     """
+    checked_log(test_log)
     one_of("convention", convention, ("paper", "usual"))
-    depths = [whole_number("k", depth) for depth in ([k] if not isinstance(k, Iterable) else k)]
+    is_one = not isinstance(k, Iterable) or (isinstance(k, np.ndarray) and k.ndim == 0)
+    depths = [checked_depth(depth) for depth in ([k] if is_one else k)]  # type: ignore[union-attr]
     if not depths:
         raise ParameterError("k must name at least one depth; got none")
     values = _scores_of_rows(scores, test_log)

@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from verirec.checks import whole_number
 from verirec.exceptions import PredictionError
-from verirec.metrics.ranking import Array, checked_labels, checked_scores, same_length
+from verirec.losses import get_loss
+from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
@@ -20,8 +21,7 @@ def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
     """
     truth, f = _checked(labels, probabilities)
     epsilon = np.finfo(np.float64).eps
-    f = np.clip(f, epsilon, 1 - epsilon)
-    return float(-np.where(truth == 1, np.log(f), np.log1p(-f)).mean())
+    return float(get_loss("log").of(np.clip(f, epsilon, 1 - epsilon), truth).mean())
 
 
 def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
@@ -33,7 +33,7 @@ def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
     0.1
     """
     truth, f = _checked(labels, probabilities)
-    return float(np.mean((f - truth) ** 2))
+    return float(get_loss("squared").of(f, truth).mean())
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bins: int = 10) -> float:
@@ -45,7 +45,7 @@ def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bi
     0.05
     """
     truth, f = _checked(labels, probabilities)
-    count = whole_number("bins", bins)
+    count = whole_number("bins", bins, most=1_000_000)
     of_pair = np.minimum((f * count).astype(np.int64), count - 1)
     gap = np.bincount(of_pair, weights=f - truth, minlength=count)
     return float(np.abs(gap).sum() / len(f))

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, one_of, whole_number
-from verirec.exceptions import DataError, LabelError, PredictionError
+from verirec.exceptions import DataError, ParameterError
+from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
+from verirec.words import short
 
 Convention = Literal["paper", "usual"]
 """What becomes of users without a positive. "paper": they count, with an NDCG of 1 and a Recall of 0, as the paper's
 family of code does. "usual": they are left out."""
-
-Array = npt.NDArray[np.float64]
 
 _LARGEST_USER: Final = 2**31 - 1
 """Users numbered beyond this are renumbered, so that a user and a rank fit one 64-bit integer."""
@@ -97,7 +97,7 @@ class UserRankings:
 
     def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
         r"""Give the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
-        depth = min(whole_number("k", k), int(self._place.max()) + 1)
+        depth = min(checked_depth(k), int(self._place.max()) + 1)
         discounts = 1 / np.log2(np.arange(2, depth + 2))
         ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, depth).astype(np.int64)]
         gained = self._top_sum(k, discounts)
@@ -109,15 +109,15 @@ class UserRankings:
 
     def precision(self, k: int, *, convention: Convention = "paper") -> float:
         """Give the mean Precision@k: hits among the k best, divided by k even where a user has fewer rows."""
-        return self._mean(self._top_sum(k) / k, convention)
+        return self._mean(self._top_sum(k) / checked_depth(k), convention)
 
     def f1(self, k: int, *, convention: Convention = "paper") -> float:
         """Give the mean F1@k, the harmonic mean of Precision@k and Recall@k: 2 hits / (k + positives)."""
-        return self._mean(2 * self._top_sum(k) / (k + self._positives), convention)
+        return self._mean(2 * self._top_sum(k) / (checked_depth(k) + self._positives), convention)
 
     def _top_sum(self, k: int, by_place: Array | None = None) -> Array:
         """Sum expected labels over each user's first k places, each place with its factor."""
-        top = self._place < whole_number("k", k)
+        top = self._place < checked_depth(k)
         gains = self._expected_label[top]
         if by_place is not None:
             gains = gains * by_place[self._place[top]]
@@ -129,30 +129,12 @@ class UserRankings:
         return float(per_user.mean()) if per_user.size else float("nan")
 
 
-def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Accept a flat array of 0/1 labels, not empty."""
-    truth = number_array("labels", labels, ndim=1, error=LabelError)
-    if truth.size == 0:
-        raise LabelError("labels must not be empty")
-    wrong = int(((truth != 0) & (truth != 1)).sum())
-    if wrong:
-        raise LabelError(f"labels must be 0/1; {wrong:,} of {truth.size:,} are not")
-    return truth.astype(np.int8, copy=False)
-
-
-def checked_scores(scores: npt.ArrayLike) -> Array:
-    """Accept a flat array of finite scores."""
-    values = number_array("scores", scores, ndim=1, error=PredictionError)
-    wrong = int((~np.isfinite(values)).sum())
-    if wrong:
-        raise PredictionError(f"scores must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
-    return values.astype(np.float64, copy=False)
-
-
-def same_length(labels: npt.NDArray[Any], scores: npt.NDArray[Any]) -> None:
-    """Raise `PredictionError` unless there is one score for each label."""
-    if labels.shape != scores.shape:
-        raise PredictionError(f"there must be one score a label, shape {labels.shape}; got {scores.shape}")
+def checked_depth(k: object) -> int:
+    """Accept a depth of at least 1; an array of no dimension is a number too."""
+    depth = whole_number("k", k.item() if isinstance(k, np.ndarray) and k.ndim == 0 else k)
+    if depth > 2**53:
+        raise ParameterError(f"k must be at most {2**53:,}, or it is no float; got {short(k)}")
+    return depth
 
 
 def _ties(scores: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

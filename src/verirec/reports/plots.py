@@ -32,6 +32,7 @@ def estimates_plot(estimates: dict[str, Estimate], truth: dict[str, float]) -> M
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7, 0.9 + 0.75 * len(estimates)), layout="constrained")
         axes = figure.add_subplot()
+        level = next(iter(estimates.values())).confidence
         for row, (name, estimate) in enumerate(reversed(estimates.items())):
             low, high = estimate.interval
             axes.plot([low, high], [row + 0.12] * 2, color=ESTIMATE_COLOUR, linewidth=3, solid_capstyle="butt")
@@ -46,7 +47,7 @@ def estimates_plot(estimates: dict[str, Estimate], truth: dict[str, float]) -> M
         axes.set_axisbelow(True)
         figure.legend(
             [dot, diamond],
-            ["naive estimate from the log, 95% interval", "truth"],
+            [f"naive estimate from the log, {level:.0%} interval", "truth"],
             loc="outside lower center",
             ncols=2,
             frameon=False,

@@ -7,15 +7,22 @@ import numpy.typing as npt
 from scipy import sparse
 
 from verirec.checks import real_number, whole_number
-from verirec.data.feedback_log import FeedbackLog
-from verirec.exceptions import DataError
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.exceptions import DataError, EmptyLogError, MemoryBudgetError, ParameterError
 from verirec.randomness import RandomState, as_generator
+from verirec.words import bytes_in_words
 
 Matrix = npt.NDArray[np.float64]
 
 
 def complete_ratings(
-    log: FeedbackLog, *, rank: int = 8, penalty: float = 8.0, sweeps: int = 12, random_state: RandomState = 0
+    log: FeedbackLog,
+    *,
+    rank: int = 8,
+    penalty: float = 8.0,
+    sweeps: int = 12,
+    random_state: RandomState = 0,
+    memory_budget: int = 1 << 30,
 ) -> Matrix:
     r"""Predict every rating of the grid by regularised matrix factorisation with user and item constants.
 
@@ -28,6 +35,10 @@ def complete_ratings(
         Must carry ratings, that is have been made with `positive_from`.
     rank, penalty, sweeps
         Length of the vectors, lambda, and how often both sides are solved for.
+    random_state
+        Of the starting point. The default is a seed, so that a log has one completion.
+    memory_budget
+        Bytes that the completed matrix may take.
 
     Returns
     -------
@@ -40,11 +51,18 @@ def complete_ratings(
     >>> bool(completed[1, 0] > completed[1, 1])
     True
     """
+    checked_log(log)
     if log.ratings is None:
         raise DataError("the log must carry ratings to complete: make it with positive_from=...")
-    whole_number("rank", rank)
-    whole_number("sweeps", sweeps)
-    real_number("penalty", penalty, above=0)
+    rank, sweeps = whole_number("rank", rank), whole_number("sweeps", sweeps)
+    penalty = real_number("penalty", penalty, above=0)
+    if len(log) == 0:
+        raise EmptyLogError("the log is empty: there is no rating to complete from")
+    if 8 * log.n_cells > memory_budget:
+        raise MemoryBudgetError(
+            f"completing {log.n_users:,} x {log.n_items:,} ratings would take {bytes_in_words(8 * log.n_cells)}, above "
+            f"the memory_budget of {bytes_in_words(memory_budget)}"
+        )
     mean = float(log.ratings.mean())
     centred = sparse.csr_array(
         (log.ratings.astype(np.float64) - mean, (log.users, log.items)), shape=(log.n_users, log.n_items)
@@ -54,9 +72,14 @@ def complete_ratings(
     # The last column is the side's own constant.
     users = np.zeros((log.n_users, rank + 1))
     items = np.column_stack([random.normal(0, 0.1, (log.n_items, rank)), np.zeros(log.n_items)])
-    for _ in range(sweeps):
-        users = _solve(by_user, items, penalty)
-        items = _solve(by_item, users, penalty)
+    try:
+        for _ in range(sweeps):
+            users = _solve(by_user, items, penalty)
+            items = _solve(by_item, users, penalty)
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            f"penalty={penalty:g} is too small for rank {rank}: the regressions are singular"
+        ) from None
     completed = users[:, :-1] @ items[:, :-1].T
     completed += mean + users[:, -1:] + items[:, -1]
     return np.asarray(completed)

@@ -195,7 +195,8 @@ def on_completed(
     >>> np.bincount(on_completed(log, random_state=0).levels.ravel())[1:].tolist()
     [318, 144, 84, 42, 12]
     """
-    levels = levels_by_rank(complete_ratings(log), proportions)
+    _check_options(noise_rates, memory_budget)
+    levels = levels_by_rank(complete_ratings(log, memory_budget=memory_budget), proportions)
     return on_levels(
         levels,
         noise_rates=noise_rates,

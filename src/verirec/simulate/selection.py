@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from verirec.checks import real_number
-from verirec.data.grid import BLOCK_CELLS, CellValues, Positions, blocks
+from verirec.data.grid import BLOCK_CELLS, CellValues, Positions, blocks, cell_keys
+from verirec.exceptions import ParameterError
 
 ACTIVITY_SPREAD: Final = 0.5
 POPULARITY_SPREAD: Final = 0.8
@@ -26,7 +27,7 @@ class LogisticSelection(CellValues):
 
     :math:`s` (the selectivity) is by how much the log-odds of being rated differ between what a user surely likes and
     what they surely do not; at 0 the user and the item alone decide. :math:`b` is set so that the mean of p over the
-    grid is `observed`.
+    grid (over a sample of 262,144 cells, if it is larger) is `observed`.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class LogisticSelection(CellValues):
         # Between what would do if every logit were the largest, and if every logit were the smallest.
         centre = float(logit(observed))
         low, high = centre - float(logits.max()) - 1, centre - float(logits.min()) + 1
-        return float(brentq(lambda intercept: expit(logits + intercept).mean() - observed, low, high, xtol=1e-10))
+        try:
+            return float(brentq(lambda intercept: expit(logits + intercept).mean() - observed, low, high, xtol=1e-10))
+        except ValueError:  # too near to 0 or 1 for a difference to show in floats
+            raise ParameterError(f"observed={observed:g} is too near to 0 or 1 to be drawn") from None
 
     def draw(self, random: np.random.Generator) -> Pairs:
         r"""Draw the observed pairs, each cell independently with its p, in time that grows with their number.
@@ -93,7 +97,7 @@ class LogisticSelection(CellValues):
             log_bound = log_user_rates[hit_users] + self.item_constants[hit_items]
             intensity = np.logaddexp(0, self.logits(hit_users, hit_items))
             kept = random.random(len(hit_users)) * np.exp(log_bound) < intensity
-            drawn.append(np.unique(hit_users[kept].astype(np.int64) * self.n_items + hit_items[kept]))
+            drawn.append(np.unique(cell_keys(hit_users[kept], hit_items[kept], self.n_items)))
         keys = np.concatenate(drawn)
         return (keys // self.n_items).astype(np.int32), (keys % self.n_items).astype(np.int32)
 

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, block_positions, blocks, pair_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.losses import LossLike, NoiseRates, get_loss
-from verirec.randomness import cell_uniforms
+from verirec.randomness import RandomState, as_generator, cell_uniforms
 from verirec.words import bytes_in_words, share_in_words
 
 DEFAULT_BUDGET: Final = 1 << 30
@@ -159,7 +160,14 @@ class World:
         """What every user says or would say, r."""
         return self._whole.noisy_labels
 
-    def true_inaccuracy(self, predictions: PredictionsLike, loss: LossLike = "log") -> float:
+    def true_inaccuracy(
+        self,
+        predictions: PredictionsLike,
+        loss: LossLike = "log",
+        *,
+        sample: int | None = None,
+        random_state: RandomState = None,
+    ) -> float:
         r"""Give the true prediction inaccuracy, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)` (paper, Section 3.1).
 
         Parameters
@@ -168,6 +176,10 @@ class World:
             A dense array, (users, items, scores) for every pair, a function of (users, items), or factors.
         loss
             "log", "squared", "absolute", or a function of (f, y).
+        sample
+            Average over this many random cells in place of all: every cell takes a while where there are billions.
+        random_state
+            Of the sample.
 
         Examples
         --------
@@ -178,6 +190,10 @@ class World:
         """
         values = as_predictions(predictions, self.n_users, self.n_items)
         measured = get_loss(loss)
+        if sample is not None:
+            random = as_generator(random_state)
+            pairs = [random.integers(size, size=whole_number("sample", sample)) for size in values.shape]
+            return float(measured.of(values.at(*pairs), self.at(*pairs).true_labels).mean())
         total = 0.0
         for users, items in blocks(self.n_users, self.n_items):
             try:

@@ -11,6 +11,7 @@ from verirec.exceptions import (
     FileFormatError,
     IncompleteDatasetWarning,
     LabelError,
+    LabelRuleWarning,
     UnknownIdError,
 )
 
@@ -79,7 +80,10 @@ def test_a_block_is_unpacked_bit_by_bit(home):
 
 def test_the_sample_takes_the_blocks_grid_and_the_rule(home):
     folder = home(**{BLOCK: npz_of(), SAMPLE: "3,7,0.5\n0,306,1.5\n117,8,2.5\n"})
-    log = load_dataset("kuairec", data_home=folder, positive_from=2).test
+    with pytest.warns(
+        LabelRuleWarning, match=r"^positive_from=2 holds for the ratios of random.txt; the complete block"
+    ):
+        log = load_dataset("kuairec", data_home=folder, positive_from=2).test
     assert (log.n_users, log.n_items) == (40, 300)
     assert list(zip(log.users.tolist(), log.items.tolist(), log.labels.tolist(), strict=True)) == [
         (1, 0, 0),
@@ -144,7 +148,7 @@ BAD_FILES = {
     "words in the sample": (
         {BLOCK: GOOD, SAMPLE: "3,7,0.5\n0,7,x\n"},
         LabelError,
-        r"^column 'watch_ratio' must hold numbers; got string in 1 of 2 rows \(first: 1",
+        r"^column 'watch_ratio' must hold numbers; got large_string in 1 of 2 rows \(first: 1",
     ),
     "ragged matrix": (
         {PUBLISHED: HEADER + ROWS + "20,1\n"},

@@ -44,9 +44,11 @@ def test_a_folder_without_the_files_says_which_are_needed_and_how_to_get_them(tm
         load_dataset(name, data_home=tmp_path)
     message = str(caught.value)
     assert "\n" not in message
-    assert message.startswith(f"{name} is not in {str(tmp_path)!r}: no ")
-    assert all(file in message for form in info.forms for file in form)
-    assert (f"verirec datasets fetch {name}" if info.download else info.source) in message
+    assert message.startswith(f"{name} is not in {str(tmp_path)!r}; ")
+    assert all(file in message for file in info.forms[0])
+    assert str(tmp_path / info.folders[0]) in message
+    assert info.source in message
+    assert (f"verirec datasets fetch {name} --data {tmp_path}" in message) == (info.download is not None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -81,7 +81,11 @@ BAD_LINES = [
     (b"\n\n", EmptyLogError, r"^the log is empty"),
     ([*LINES, "3\t10\t\t1"], MissingValueError, r"^column 'rating' has missing values in 1 of 5 rows \(first: 4"),
     ([*LINES, "\t10\t5\t1"], MissingValueError, r"^column 'user' has missing values in 1 of 5 rows \(first: 4"),
-    ([*LINES, "3\t10\tx\t1"], LabelError, r"^column 'rating' must hold numbers; got string in 1 of 5 rows \(first: 4"),
+    (
+        [*LINES, "3\t10\tx\t1"],
+        LabelError,
+        r"^column 'rating' must hold numbers; got large_string in 1 of 5 rows \(first: 4",
+    ),
     ([*LINES, "3.0\t10\t5\t1"], IdError, r"^column 'user' holds 5 floats"),
     ([*LINES, "0\t10\t5\t1"], UnknownIdError, r"^column 'user' has ids outside the catalogue .* 0$"),
     ([*LINES, "3\t9999\t5\t1"], UnknownIdError, r"^column 'item' has ids outside the catalogue .* 9999$"),

@@ -101,7 +101,7 @@ def test_a_malformed_file_is_refused_in_one_line(home, file, content, error, mes
 def test_one_file_alone_is_not_the_data_set(tmp_path):
     (tmp_path / TRAIN).write_text(SMALL[TRAIN])
     with pytest.raises(
-        DatasetNotFoundError, match=rf"^yahoo-r3 is not in .*{TRAIN} and {TEST}.*signed agreement"
+        DatasetNotFoundError, match=rf"^yahoo-r3 is not in .*signed agreement.*{TRAIN} and {TEST}"
     ) as caught:
         load_dataset("yahoo-r3", data_home=tmp_path)
     assert "\n" not in str(caught.value)

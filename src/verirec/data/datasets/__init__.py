@@ -3,13 +3,14 @@
 from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
-from verirec.data.datasets.load import data_home_folder, find_dataset, load_dataset
+from verirec.data.datasets.load import data_home_folder, existing_home, find_dataset, load_dataset
 
 __all__ = [
     "CATALOGUE",
     "Dataset",
     "DatasetInfo",
     "data_home_folder",
+    "existing_home",
     "fetch_dataset",
     "find_dataset",
     "load_dataset",

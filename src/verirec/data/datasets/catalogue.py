@@ -54,6 +54,13 @@ class DatasetInfo:
     read: Callable[[Path, float], Dataset]
     download: Download | None = None
 
+    def how_to_get(self, home: Path) -> str:
+        """Say how to get the files, and where to put them."""
+        by_hand = f"put {' and '.join(self.forms[0])} into {str(home / self.folders[0])!r}"
+        if self.download is not None:
+            return f"fetch it (verirec datasets fetch {self.name} --data {home}), or {by_hand}; its page: {self.source}"
+        return f"{self.source}, then {by_hand}"
+
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 
@@ -87,7 +94,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
             ((kuairec.PUBLISHED,), (kuairec.BLOCK,)),
             ("kuairec", "kuairec/data", "KuaiRec", "KuaiRec/data", "KuaiRec 2.0/data"),
             "download it from its makers: https://kuairec.com",
-            1,
+            kuairec.POSITIVE_FROM,
             kuairec.read,
         ),
         DatasetInfo(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.exceptions import IncompleteDatasetWarning, warn_caller
+from verirec.exceptions import FileFormatError, IncompleteDatasetWarning, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,10 @@ def expect_rows(name: str, found: int, published: int) -> None:
 
 
 def numbered_log(table: Any, n_users: int, n_items: int, positive_from: float, **options: Any) -> FeedbackLog:
-    """Make a log of a table (user, item, rating, ...) whose ids are numbered from 1, on the published grid."""
+    """Make a log of a table (user, item, rating from 1 to 5, ...) with ids from 1, on the published grid."""
+    low, high = (bound.as_py() for bound in pc.min_max(table["rating"]).values())
+    if isinstance(low, int) and isinstance(high, int) and not 1 <= low <= high <= 5:
+        raise FileFormatError(f"ratings must be whole numbers from 1 to 5; they go from {low} to {high}")
     return FeedbackLog.from_frame(
         table,
         user="user",

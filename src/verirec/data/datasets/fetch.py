@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pooch
 
-from verirec.data.datasets.catalogue import DatasetInfo
+from verirec.data.datasets.catalogue import DatasetInfo, Download
 from verirec.exceptions import DownloadError
 
 
@@ -22,13 +22,13 @@ def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
     Nothing is left behind on failure: the folder appears when it is whole.
     """
     if info.download is None:
-        raise DownloadError(f"{info.name} cannot be fetched for you; {info.source}")
+        raise DownloadError(f"{info.name} cannot be fetched for you; {info.how_to_get(home)}")
     target = home / info.download.folder
     made = [folder for folder in (target, home, *home.parents) if not folder.exists()]
     try:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home, prefix=".fetching-") as work:
-            archive = _retrieve(info.download.url, info.download.checksum, Path(work))
+            archive = _retrieve(info.download, Path(work))
             unpacked = _unpack(archive, info.forms[0], Path(work))
             target.mkdir(exist_ok=True)
             for file in unpacked:
@@ -43,7 +43,8 @@ def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
     return target
 
 
-def _retrieve(url: str, checksum: str, work: Path) -> Path:
+def _retrieve(download: Download, work: Path) -> Path:
+    url, checksum = download.url, download.checksum
     pooch.get_logger().setLevel(logging.WARNING)
     try:
         return Path(pooch.retrieve(url, known_hash=checksum, path=work, fname="archive.zip"))
@@ -52,7 +53,7 @@ def _retrieve(url: str, checksum: str, work: Path) -> Path:
             raise DownloadError(f"the checksum of {url} does not match {checksum}; nothing was kept") from None
         raise DownloadError(f"cannot download {url}: {error}") from None
     except Exception as error:  # requests has a class for each way in which a network can fail
-        raise DownloadError(f"cannot download {url}: {type(error).__name__}") from None
+        raise DownloadError(f"cannot download {url} ({type(error).__name__}); download and unpack it by hand") from None
 
 
 def _unpack(archive: Path, files: tuple[str, ...], work: Path) -> list[Path]:

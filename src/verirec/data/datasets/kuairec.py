@@ -13,11 +13,13 @@ import numpy.typing as npt
 from verirec.data.datasets.dataset import Dataset, expect_rows
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_delimited, read_log
-from verirec.exceptions import FileFormatError
+from verirec.exceptions import FileFormatError, LabelRuleWarning, warn_caller
 
 PUBLISHED: Final = "small_matrix.csv"
 BLOCK: Final = "kuairec_small_binary_gt2.npz"
 SAMPLE: Final = "random.txt"
+POSITIVE_FROM: Final = 1.0
+"""The paper's rule: watched to the end."""
 
 
 def read(folder: Path, positive_from: float) -> Dataset:
@@ -35,6 +37,12 @@ def read(folder: Path, positive_from: float) -> Dataset:
         expect_rows(PUBLISHED, len(log), 4_676_570)
         return Dataset("kuairec", test=log)
     complete, users, videos = _block(folder / BLOCK)
+    if positive_from != POSITIVE_FROM:
+        warn_caller(
+            f"positive_from={positive_from:g} holds for the ratios of {SAMPLE}; the complete block has labels only, "
+            "1 where the watch ratio is above 2, and keeps them",
+            LabelRuleWarning,
+        )
     sample = folder / SAMPLE
     test = _sample(sample, users, videos, positive_from) if sample.is_file() else None
     return Dataset("kuairec", test=test, complete=complete)
@@ -44,10 +52,13 @@ def _block(file: Path) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDAr
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             packed, users, videos = archive["Y"], archive["user_id"], archive["video_id"]
-        bits = np.unpackbits(packed, axis=1)[:, : len(videos)]
+        bits = np.unpackbits(packed, axis=1)[:, : videos.size]
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFormatError(f"{file.name} is truncated or malformed: {' '.join(str(error).split())}") from None
-    if bits.shape != (len(users), len(videos)):
+    for name, ids in (("user_id", users), ("video_id", videos)):
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(np.unique(ids)) < len(ids):
+            raise FileFormatError(f"{file.name} must have distinct integers as {name}; got {ids.dtype} of {ids.shape}")
+    if bits.shape != (len(users), len(videos)) or packed.shape[1] != -(-len(videos) // 8):
         raise FileFormatError(f"{file.name} must have {len(users)} rows of {len(videos)} bits; got {packed.shape}")
     # Positions follow the sorted ids, here as in every log.
     by_user, by_video = np.argsort(users), np.argsort(videos)

@@ -12,17 +12,34 @@ from verirec.checks import one_of, real_number
 from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
-from verirec.exceptions import DatasetNotFoundError
+from verirec.exceptions import DatasetNotFoundError, FileFormatError, ParameterError
+from verirec.words import short
 
 HOME_VARIABLE: Final = "VERIREC_DATA"
 
 
 def data_home_folder(data_home: str | Path | None = None) -> Path:
     """Settle the folder that holds the data sets: the argument, $VERIREC_DATA, or the user's cache."""
-    if data_home is not None:
-        return Path(data_home).expanduser()
-    named = os.environ.get(HOME_VARIABLE)
-    return Path(named).expanduser() if named else Path(pooch.os_cache("verirec"))
+    named = data_home if data_home is not None else os.environ.get(HOME_VARIABLE) or pooch.os_cache("verirec")
+    if not isinstance(named, str | Path):
+        raise ParameterError(f"data_home must be a string or a Path; got {named!r}")
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        raise DatasetNotFoundError(f"no data folder {short(str(named), most=300)}: there is no such user") from None
+
+
+def existing_home(data_home: str | Path | None = None) -> Path:
+    """Settle the data folder, and refuse one that somebody named and that is not there."""
+    home = data_home_folder(data_home)
+    named = data_home is not None or bool(os.environ.get(HOME_VARIABLE))
+    try:
+        there = home.is_dir()
+    except OSError:
+        there = False
+    if named and not there:
+        raise DatasetNotFoundError(f"no data folder {short(str(home), most=300)}")
+    return home
 
 
 def find_dataset(info: DatasetInfo, home: Path) -> Path | None:
@@ -58,20 +75,13 @@ def load_dataset(
     """
     info = CATALOGUE[one_of("name", name, CATALOGUE)]
     rule = info.positive_from if positive_from is None else real_number("positive_from", positive_from)
-    home = data_home_folder(data_home)
-    if data_home is not None and not download and not home.is_dir():
-        raise DatasetNotFoundError(f"no data folder {str(home)!r}")
+    home = data_home_folder(data_home) if download else existing_home(data_home)
     folder = find_dataset(info, home)
     if folder is None and download:
         folder = fetch_dataset(info, home)
     if folder is None:
-        raise DatasetNotFoundError(_how_to_get(info, home))
-    return info.read(folder, rule)
-
-
-def _how_to_get(info: DatasetInfo, home: Path) -> str:
-    files = " or ".join(" and ".join(form) for form in info.forms)
-    missing = f"{info.name} is not in {str(home)!r}: no {files} there or in its folder {info.folders[0]}/"
-    if info.download is not None:
-        return f"{missing}; fetch it: verirec datasets fetch {info.name}"
-    return f"{missing}; {info.source}, then put the files into {str(home / info.folders[0])!r}"
+        raise DatasetNotFoundError(f"{info.name} is not in {str(home)!r}; {info.how_to_get(home)}")
+    try:
+        return info.read(folder, rule)
+    except OSError as error:
+        raise FileFormatError(f"{info.name} cannot be read: {error.strerror or error} ({error.filename})") from None

@@ -1,0 +1,39 @@
+"""What every metric asks of its labels and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import number_array
+from verirec.exceptions import LabelError, PredictionError
+
+Array = npt.NDArray[np.float64]
+
+
+def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    """Accept a flat array of 0/1 labels, not empty."""
+    truth = number_array("labels", labels, ndim=1, error=LabelError)
+    if truth.size == 0:
+        raise LabelError("labels must not be empty")
+    wrong = int(((truth != 0) & (truth != 1)).sum())
+    if wrong:
+        raise LabelError(f"labels must be 0/1; {wrong:,} of {truth.size:,} are not")
+    return truth.astype(np.int8, copy=False)
+
+
+def checked_scores(scores: npt.ArrayLike) -> Array:
+    """Accept a flat array of finite scores."""
+    values = number_array("scores", scores, ndim=1, error=PredictionError)
+    wrong = int((~np.isfinite(values)).sum())
+    if wrong:
+        raise PredictionError(f"scores must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
+    return values.astype(np.float64, copy=False)
+
+
+def same_length(labels: npt.NDArray[Any], scores: npt.NDArray[Any]) -> None:
+    """Raise `PredictionError` unless there is one score for each label."""
+    if labels.shape != scores.shape:
+        raise PredictionError(f"there must be one score a label, shape {labels.shape}; got {scores.shape}")
