@@ -62,6 +62,8 @@ def admit(
     columns["labels"] = binary_labels(given, positive_from, names["labels"])
     if positive_from is not None:
         columns["ratings"] = given
+    if columns["timestamps"] is not None:
+        columns["timestamps"] = columns["timestamps"].copy()
     if columns["ratings"] is not None:
         columns["ratings"] = _single_precision(columns["ratings"], names["labels"])
     keep = rows_to_keep(
@@ -130,8 +132,9 @@ and 2 of 3 rows (first: 1, 2, counting from 0) are neither 0 nor 1
                 f"{name} must be 0/1, or needs a rule such as positive_from=4; it goes from {ratings.min():g} to "
                 f"{ratings.max():g}, and {rows_in_words(rows, len(ratings))} {verb} neither 0 nor 1"
             )
-        return np.asarray(ratings, dtype=np.int8)
-    return (ratings >= real_number("positive_from", positive_from)).astype(np.int8)
+        # A copy: what the caller does with theirs later must not change the log.
+        return np.array(ratings, dtype=np.int8)
+    return (ratings >= real_number("positive_from", positive_from)).view(np.int8)
 
 
 def _refuse_one_class(labels: Column, ratings: Column, positive_from: float, name: str) -> None:
@@ -172,8 +175,7 @@ def _checked_numbers(values: Any, name: str, length: int, *, dates: bool) -> Col
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         rows = np.flatnonzero(~np.isfinite(array))
         raise DataError(f"{name} must be finite; infinite in {rows_in_words(rows, length)}")
-    # A copy: what the caller does with theirs later must not change the log.
-    return array.astype(np.int8) if array.dtype.kind == "b" else array.copy()
+    return array.view(np.int8) if array.dtype.kind == "b" else array
 
 
 def _checked_propensities(values: Column, name: str) -> npt.NDArray[np.float64]:

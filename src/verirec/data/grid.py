@@ -99,6 +99,18 @@ def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Itera
             yield users, np.arange(left, min(left + width, n_items))
 
 
+def parts_of(length: int, *, size: int = BLOCK_CELLS) -> Iterator[slice]:
+    """Walk over an array in parts, so that what is worked out on the way stays near the processor.
+
+    Examples
+    --------
+    >>> [(part.start, part.stop) for part in parts_of(5, size=2)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    for start in range(0, length, size):
+        yield slice(start, min(start + size, length))
+
+
 def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
     """Accept flat integer positions in [0, size) and give them as int32.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verirec.data.grid import checked_positions
+from verirec.data.grid import checked_positions, parts_of
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
 from verirec.words import rows_in_words, short
 
@@ -285,7 +285,8 @@ def _sorted(ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
 def _without_unused(codes: npt.NDArray[np.int32], ids: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
     """Drop ids that no row has: categoricals may carry them, and they are not of this log."""
     used = np.zeros(len(ids), bool)
-    used[codes] = True
+    for part in parts_of(len(codes)):
+        used[codes[part]] = True
     if used.all():
         return codes, ids
     return (np.cumsum(used, dtype=np.int32) - 1)[codes], ids.filter(pa.array(used))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from verirec.checks import number_array, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.gate import grid_size
-from verirec.data.grid import BLOCK_CELLS, CellValues, DenseCells
+from verirec.data.grid import CellValues, DenseCells, parts_of
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator, cell_uniforms
@@ -229,8 +229,7 @@ def _observe(
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
     label_key, noise_key = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
     labels = np.empty(len(users), np.int8)
-    for start in range(0, len(users), BLOCK_CELLS):
-        part = slice(start, start + BLOCK_CELLS)
+    for part in parts_of(len(users)):
         keys = users[part].astype(np.uint64) * np.uint64(shape[1]) + items[part].astype(np.uint64)
         true_labels = cell_uniforms(label_key, keys) < preferences.cells(users[part], items[part])
         labels[part] = noise_rates.observe(true_labels, cell_uniforms(noise_key, keys))
