@@ -61,7 +61,7 @@ class FeedbackLog:
     user_ids, item_ids
         Ids by position; by default ids and positions are the same.
     ratings
-        float32 ratings that the labels were made from, if a threshold made them.
+        What the labels were made from, if a threshold made them: int8 or int16 if they are integers, else float32.
     timestamps
         Integers, floats or datetime64.
     propensities
@@ -87,7 +87,7 @@ class FeedbackLog:
     n_items: int
     user_ids: IdMap = None  # type: ignore[assignment]
     item_ids: IdMap = None  # type: ignore[assignment]
-    ratings: npt.NDArray[np.float32] | None = None
+    ratings: npt.NDArray[Any] | None = None
     timestamps: npt.NDArray[Any] | None = None
     propensities: npt.NDArray[np.float64] | None = None
     weights: npt.NDArray[np.float64] | None = None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array, real_number, whole_number
-from verirec.data.grid import checked_positions
-from verirec.data.pairs import rows_to_keep
+from verirec.data.grid import cell_keys, checked_positions
+from verirec.data.pairs import repeated_rows, rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError
 from verirec.words import rows_in_words
 
@@ -58,24 +59,18 @@ def admit(
     """
     names = {name: name for name in ROW_COLUMNS} | dict(called or {})
     columns = _checked_columns(rows, n_users, n_items, names)
-    given = columns["labels"]
-    columns["labels"] = binary_labels(given, positive_from, names["labels"])
-    if positive_from is not None:
-        columns["ratings"] = given
-    if columns["timestamps"] is not None:
-        columns["timestamps"] = columns["timestamps"].copy()
-    if columns["ratings"] is not None:
-        columns["ratings"] = _single_precision(columns["ratings"], names["labels"])
-    keep = rows_to_keep(
-        duplicates,
-        columns["users"],
-        columns["items"],
-        n_users,
-        n_items,
-        labels=columns["labels"],
-        values=given,
-        times=columns["timestamps"],
-    )
+    given, users, items = columns["labels"], columns["users"], columns["items"]
+    with ThreadPoolExecutor(max_workers=1) as worker:  # Sorting lets go of the lock, and is half of the work.
+        repeated = worker.submit(repeated_rows, users, items, n_users, n_items)
+        columns["labels"] = binary_labels(given, positive_from, names["labels"])
+        if positive_from is not None:
+            columns["ratings"] = given
+        if columns["timestamps"] is not None:
+            columns["timestamps"] = columns["timestamps"].copy()
+        if columns["ratings"] is not None:
+            columns["ratings"] = _compact(columns["ratings"], names["labels"])
+    pairs = cell_keys(users[repeated.result()], items[repeated.result()], n_items)
+    keep = rows_to_keep(duplicates, repeated.result(), pairs, columns["labels"], given, columns["timestamps"])
     if keep is not None:
         columns = {name: None if values is None else values[keep] for name, values in columns.items()}
     if positive_from is not None:
@@ -83,7 +78,13 @@ def admit(
     return columns
 
 
-def _single_precision(ratings: Column, name: str) -> npt.NDArray[np.float32]:
+def _compact(ratings: Column, name: str) -> Column:
+    """Keep ratings in few bytes: integers of up to 16 bits as such, anything else in single precision."""
+    if ratings.dtype.kind in "iu":
+        low, high = int(ratings.min()), int(ratings.max())
+        for kind in (np.int8, np.int16):
+            if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+                return ratings.astype(kind)
     with np.errstate(over="ignore"):
         single = ratings.astype(np.float32)
     if not np.isfinite(single).all():

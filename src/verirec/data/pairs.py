@@ -66,7 +66,7 @@ def _short_keys(users: Column, items: Column, multiplier: np.uint32) -> npt.NDAr
 
 
 def rows_to_keep(
-    policy: str, users: Column, items: Column, n_users: int, n_items: int, *, labels: Column, values: Column, times: Any
+    policy: str, rows: Rows, pairs: Column, labels: Column, values: Column, times: Any
 ) -> npt.NDArray[np.bool_] | None:
     """Apply a policy for repeated pairs: flag the rows that stay; `None` means that all do.
 
@@ -75,6 +75,11 @@ def rows_to_keep(
     policy
         "error": repeats that disagree in their label are refused, and repeats that agree are merged into their first
         row, with a warning. "first" and "last": by row. "latest": by timestamp. "highest": by rating (or label).
+        Ties go to the later row.
+    rows, pairs
+        The rows whose pair occurs more than once, and a number for each one's pair.
+    labels
+        Of all rows, shape (n,).
     values
         What "highest" compares, shape (n,).
     times
@@ -83,17 +88,15 @@ def rows_to_keep(
     one_of("duplicates", policy, ("error", *_ORDERINGS))
     if policy == "latest" and times is None:
         raise ParameterError("duplicates='latest' needs timestamps; name their column: timestamp=...")
-    rows = repeated_rows(users, items, n_users, n_items)
     if rows.size == 0:
         return None
-    pairs = cell_keys(users[rows], items[rows], n_items)
     if policy == "error":
-        _check_agreement(rows, pairs, labels, len(users))
+        _check_agreement(rows, pairs, labels, len(labels))
         policy = "first"
     preference = _ORDERINGS[policy](rows, values, times)
     order = np.lexsort((preference, pairs)) if preference is not None else np.argsort(pairs, kind="stable")
     is_best = np.append(pairs[order][1:] != pairs[order][:-1], True)
-    keep = np.ones(len(users), bool)
+    keep = np.ones(len(labels), bool)
     keep[rows[order[~is_best]]] = False
     return keep
 
