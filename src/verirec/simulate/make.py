@@ -11,7 +11,7 @@ from verirec.data.gate import grid_size
 from verirec.data.grid import CellValues, DenseCells, parts_of
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates
-from verirec.randomness import RandomState, as_generator, cell_uniforms
+from verirec.randomness import RandomState, as_generator
 from verirec.simulate.completion import complete_ratings
 from verirec.simulate.levels import (
     LEVEL_PROBABILITIES,
@@ -21,6 +21,7 @@ from verirec.simulate.levels import (
     level_propensities,
     levels_by_rank,
 )
+from verirec.simulate.opinions import Opinions
 from verirec.simulate.preferences import LowRankPreferences
 from verirec.simulate.selection import LogisticSelection, Pairs, draw_by_cell
 from verirec.simulate.world import DEFAULT_BUDGET, World
@@ -227,11 +228,9 @@ def _observe(
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
-    label_key, noise_key = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
+    opinions = Opinions.drawn(preferences, noise_rates, random)
     labels = np.empty(len(users), np.int8)
     for part in parts_of(len(users)):
-        keys = users[part].astype(np.uint64) * np.uint64(shape[1]) + items[part].astype(np.uint64)
-        true_labels = cell_uniforms(label_key, keys) < preferences.cells(users[part], items[part])
-        labels[part] = noise_rates.observe(true_labels, cell_uniforms(noise_key, keys))
+        labels[part] = opinions.all(users[part], items[part])[2]
     log = FeedbackLog.from_arrays(users, items, labels, n_users=shape[0], n_items=shape[1])
-    return World(log, noise_rates, preferences, selection, label_key, noise_key, levels, memory_budget)
+    return World(log, opinions, selection, levels, memory_budget)

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, block_positions, blocks, pair_positions
+from verirec.data.grid import CellValues, Positions, block_positions, blocks, cell_keys, pair_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.losses import LossLike, NoiseRates, get_loss
-from verirec.randomness import RandomState, as_generator, cell_uniforms
+from verirec.randomness import RandomState, as_generator
+from verirec.simulate.opinions import Opinions
 from verirec.words import bytes_in_words, share_in_words
 
 DEFAULT_BUDGET: Final = 1 << 30
@@ -49,8 +50,10 @@ class World:
     ----------
     log
         What a user of the world would have: the observed pairs with their noisy labels, by user and item.
-    noise_rates
-        The true ones.
+    opinions
+        What people truly prefer and what they say.
+    propensity_values
+        p of any cells, for worlds too large for the matrix `propensities`.
     levels
         The integer level of each cell, for worlds made of levels.
     memory_budget
@@ -58,13 +61,15 @@ class World:
     """
 
     log: FeedbackLog
-    noise_rates: NoiseRates
-    preference_values: CellValues
+    opinions: Opinions
     propensity_values: CellValues
-    label_key: np.uint64
-    noise_key: np.uint64
     levels: npt.NDArray[np.int8] | None = None
     memory_budget: int = DEFAULT_BUDGET
+
+    @property
+    def noise_rates(self) -> NoiseRates:
+        """The true noise rates."""
+        return self.opinions.noise_rates
 
     @property
     def n_users(self) -> int:
@@ -97,22 +102,16 @@ class World:
         return self._cells(*block_positions(users, items, (self.n_users, self.n_items)))
 
     def _cells(self, users: Positions, items: Positions) -> WorldCells:
-        keys = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
-        preferences = self.preference_values.cells(users, items)
-        true_labels = (cell_uniforms(self.label_key, keys) < preferences).astype(np.int8)
-        return WorldCells(
-            preferences,
-            true_labels,
-            self.propensity_values.cells(users, items),
-            self._is_observed(keys),
-            self.noise_rates.observe(true_labels, cell_uniforms(self.noise_key, keys)),
-        )
+        preferences, true_labels, noisy_labels = self.opinions.all(users, items)
+        propensities = self.propensity_values.cells(users, items)
+        return WorldCells(preferences, true_labels, propensities, self._is_observed(users, items), noisy_labels)
 
     @cached_property
-    def _log_keys(self) -> npt.NDArray[np.uint64]:
-        return self.log.users.astype(np.uint64) * np.uint64(self.n_items) + self.log.items.astype(np.uint64)
+    def _log_keys(self) -> npt.NDArray[np.int64]:
+        return cell_keys(self.log.users, self.log.items, self.n_items)
 
-    def _is_observed(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def _is_observed(self, users: Positions, items: Positions) -> npt.NDArray[np.bool_]:
+        keys = cell_keys(users, items, self.n_items)
         found = np.minimum(np.searchsorted(self._log_keys, keys), len(self.log) - 1)
         return np.asarray(self._log_keys[found] == keys)
 
@@ -197,13 +196,10 @@ class World:
         total = 0.0
         for users, items in blocks(self.n_users, self.n_items):
             try:
-                total += float(measured.of(values.block(users, items), self._true_labels(users, items)).sum())
+                truth = self.opinions.true_labels(users[:, None], items[None, :])
+                total += float(measured.of(values.block(users, items), truth).sum())
             except PredictionError:
                 # Count them all, so that the message speaks of the whole grid and not of one block.
                 measured.check(values.block(*block) for block in blocks(self.n_users, self.n_items))
                 raise
         return total / self.log.n_cells
-
-    def _true_labels(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        keys = users.astype(np.uint64)[:, None] * np.uint64(self.n_items) + items.astype(np.uint64)[None, :]
-        return (cell_uniforms(self.label_key, keys) < self.preference_values.block(users, items)).astype(np.int8)
