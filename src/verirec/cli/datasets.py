@@ -39,9 +39,9 @@ def datasets(
             {
                 "name": name,
                 "title": info.title,
-                "users": info.size[0],
-                "items": info.size[1],
-                "ratings": info.size[2],
+                "users": info.size.users,
+                "items": info.size.items,
+                "ratings": info.size.ratings,
                 "positive_from": info.positive_from,
                 "found": None if found[name] is None else str(found[name]),
                 "downloadable": info.download is not None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from verirec.checks import as_array, number_array
 from verirec.data import gate
-from verirec.data.features import Features, feature_matrix
+from verirec.data.arrays import array_columns
+from verirec.data.features import Features
 from verirec.data.frames import arrow_columns
 from verirec.data.grid import checked_positions
 from verirec.data.ids import IdMap
@@ -22,24 +23,6 @@ from verirec.exceptions import DataError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
 from verirec.words import share_in_words
-
-
-class LogOptions(TypedDict, total=False):
-    """What `FeedbackLog.from_frame` and `read_log` both take; see there."""
-
-    user: str | None
-    item: str | None
-    rating: str | None
-    positive_from: float | None
-    duplicates: DuplicatePolicy
-    timestamp: str | None
-    propensity: str | None
-    weight: str | None
-    unbiased: str | None
-    all_users: Any
-    all_items: Any
-    user_features: Any
-    item_features: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +79,7 @@ class FeedbackLog:
     item_features: Features | None = None
 
     def __post_init__(self) -> None:
-        self._set(_checked(vars(self), positive_from=None, duplicates="error"))
+        self._set(array_columns(vars(self), positive_from=None, duplicates="error"))
 
     def _set(self, columns: dict[str, Any]) -> None:
         """Take the columns, arrays locked."""
@@ -222,7 +205,7 @@ class FeedbackLog:
             "user_features": user_features,
             "item_features": item_features,
         }
-        return cls._of_checked(**_checked(columns, positive_from=positive_from, duplicates=duplicates))
+        return cls._of_checked(**array_columns(columns, positive_from=positive_from, duplicates=duplicates))
 
     @classmethod
     def from_sparse(
@@ -397,22 +380,3 @@ def checked_log(log: object) -> FeedbackLog:
 def log_from_table(table: pa.Table, roles: Roles, **options: Any) -> FeedbackLog:
     """Make a log of an Arrow table whose columns play these roles; options as in `log_columns`."""
     return FeedbackLog._of_checked(**log_columns(table, roles, **options))
-
-
-def _checked(columns: dict[str, Any], *, positive_from: float | None, duplicates: str) -> dict[str, Any]:
-    """Pass positions and labels through the gate, with the catalogues and features beside them."""
-    checked: dict[str, Any] = {}
-    for side in ("user", "item"):
-        size = gate.grid_size(f"n_{side}s", columns[f"n_{side}s"])
-        ids, features = columns.get(f"{side}_ids"), columns.get(f"{side}_features")
-        catalogue = IdMap(size) if ids is None else IdMap.in_order(ids, name=f"{side}_ids")
-        if len(catalogue) != size:
-            raise DataError(f"{side}_ids must have n_{side}s={size} ids; got {len(catalogue)}")
-        checked |= {f"n_{side}s": size, f"{side}_ids": catalogue}
-        if features is not None:
-            checked[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
-    rows = gate.admit(
-        columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates
-    )
-    # Copies: what the caller does with theirs later must not change the log.
-    return rows | checked | {"users": rows["users"].copy(), "items": rows["items"].copy()}

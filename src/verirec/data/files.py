@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from verirec.data.feedback_log import FeedbackLog, LogOptions, log_from_table
+from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
+from verirec.data.tables import LogOptions
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
 from verirec.words import names_in_words, short
 

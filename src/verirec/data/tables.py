@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from verirec.data.features import catalogue_of, features_by_id
 from verirec.data.frames import as_arrow
 from verirec.data.gate import admit
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
+from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
 from verirec.words import rows_in_words, short
@@ -28,6 +29,24 @@ FIELD_OF_ROLE: Final = {
     "unbiased": "unbiased",
 }
 """The log's name for what a role's column holds."""
+
+
+class LogOptions(TypedDict, total=False):
+    """What `FeedbackLog.from_frame` and `read_log` both take; see the first."""
+
+    user: str | None
+    item: str | None
+    rating: str | None
+    positive_from: float | None
+    duplicates: DuplicatePolicy
+    timestamp: str | None
+    propensity: str | None
+    weight: str | None
+    unbiased: str | None
+    all_users: Any
+    all_items: Any
+    user_features: Any
+    item_features: Any
 
 
 def log_columns(

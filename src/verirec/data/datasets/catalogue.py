@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from verirec.data.datasets import coat, kuairec, movielens, yahoo_r3
-from verirec.data.datasets.dataset import Dataset
+from verirec.data.datasets.dataset import Dataset, Published
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class DatasetInfo:
     name, title
         What to call it.
     size
-        Users, items, and self-selected plus random ratings, as published.
+        Users, items, and self-selected plus random ratings.
     forms
         The sets of files that can be read, the first that is complete being taken.
     folders
@@ -46,7 +46,7 @@ class DatasetInfo:
 
     name: str
     title: str
-    size: tuple[int, int, int]
+    size: Published
     forms: tuple[tuple[str, ...], ...]
     folders: tuple[str, ...]
     source: str
@@ -70,7 +70,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
         DatasetInfo(
             "coat",
             "ratings of coats, self-selected and random",
-            (290, 300, 11_600),
+            coat.SIZE,
             (("train.ascii", "test.ascii"),),
             ("coat",),
             "download it from its makers: https://www.cs.cornell.edu/~schnabts/mnar/",
@@ -80,7 +80,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
         DatasetInfo(
             "yahoo-r3",
             "ratings of songs, self-selected and random",
-            (15_400, 1_000, 365_704),
+            yahoo_r3.SIZE,
             (yahoo_r3.FILES,),
             ("yahoo-r3", "yahoo_r3", "ydata-ymusic-rating-study-v1_0"),
             "ask Yahoo Webscope for R3 (a signed agreement): https://webscope.sandbox.yahoo.com",
@@ -90,7 +90,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
         DatasetInfo(
             "kuairec",
             "watch ratios of videos, every pair of a block",
-            (1_411, 3_327, 4_676_570),
+            kuairec.SIZE,
             ((kuairec.PUBLISHED,), (kuairec.BLOCK,)),
             ("kuairec", "kuairec/data", "KuaiRec", "KuaiRec/data", "KuaiRec 2.0/data"),
             "download it from its makers: https://kuairec.com",
@@ -100,7 +100,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
         DatasetInfo(
             "movielens-100k",
             "ratings of films, self-selected",
-            (943, 1_682, 100_000),
+            movielens.SIZE_100K,
             (("u.data",),),
             ("ml-100k", "movielens-100k"),
             "https://grouplens.org/datasets/movielens/100k/",
@@ -111,7 +111,7 @@ CATALOGUE: Final[dict[str, DatasetInfo]] = {
         DatasetInfo(
             "movielens-1m",
             "ratings of films, self-selected",
-            (6_040, 3_952, 1_000_209),
+            movielens.SIZE_1M,
             (("ratings.dat",),),
             ("ml-1m", "movielens-1m"),
             "https://grouplens.org/datasets/movielens/1m/",

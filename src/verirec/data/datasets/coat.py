@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from verirec.data.datasets.dataset import Dataset
+from verirec.data.datasets.dataset import Dataset, Published
 from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import FileFormatError
 
-SHAPE: Final = (290, 300)
+SIZE: Final = Published(290, 300, 11_600)
+SHAPE: Final = (SIZE.users, SIZE.items)
 
 
 def read(folder: Path, positive_from: float) -> Dataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,14 @@ import pyarrow.compute as pc
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import FileFormatError, IncompleteDatasetWarning, warn_caller
+
+
+class Published(NamedTuple):
+    """A data set's size as its makers published it."""
+
+    users: int
+    items: int
+    ratings: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +55,7 @@ def expect_rows(name: str, found: int, published: int) -> None:
         )
 
 
-def numbered_log(table: Any, n_users: int, n_items: int, positive_from: float, **options: Any) -> FeedbackLog:
+def numbered_log(table: Any, size: Published, positive_from: float, **options: Any) -> FeedbackLog:
     """Make a log of a table (user, item, rating from 1 to 5, ...) with ids from 1, on the published grid."""
     low, high = (bound.as_py() for bound in pc.min_max(table["rating"]).values())
     if isinstance(low, int) and isinstance(high, int) and not 1 <= low <= high <= 5:
@@ -58,7 +66,7 @@ def numbered_log(table: Any, n_users: int, n_items: int, positive_from: float, *
         item="item",
         rating="rating",
         positive_from=positive_from,
-        all_users=range(1, n_users + 1),
-        all_items=range(1, n_items + 1),
+        all_users=range(1, size.users + 1),
+        all_items=range(1, size.items + 1),
         **options,
     )

@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.datasets.dataset import Dataset, expect_rows
+from verirec.data.datasets.dataset import Dataset, Published, expect_rows
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_delimited, read_log
 from verirec.exceptions import FileFormatError, LabelRuleWarning, warn_caller
 
+SIZE: Final = Published(1_411, 3_327, 4_676_570)
 PUBLISHED: Final = "small_matrix.csv"
 BLOCK: Final = "kuairec_small_binary_gt2.npz"
 SAMPLE: Final = "random.txt"
@@ -34,7 +35,7 @@ def read(folder: Path, positive_from: float) -> Dataset:
         log = read_log(
             folder / PUBLISHED, user="user_id", item="video_id", rating="watch_ratio", positive_from=positive_from
         )
-        expect_rows(PUBLISHED, len(log), 4_676_570)
+        expect_rows(PUBLISHED, len(log), SIZE.ratings)
         return Dataset("kuairec", test=log)
     complete, users, videos = _block(folder / BLOCK)
     if positive_from != POSITIVE_FROM:
