@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
@@ -109,6 +110,18 @@ def parts_of(length: int, *, size: int = BLOCK_CELLS) -> Iterator[slice]:
     """
     for start in range(0, length, size):
         yield slice(start, min(start + size, length))
+
+
+def over_parts(function: Callable[[slice], Any], length: int) -> list[Any]:
+    """Apply a function to each part of a long array, by two threads if it is long; results in order.
+
+    For functions that spend their time inside NumPy, which lets go of the lock there.
+    """
+    parts = list(parts_of(length))
+    if len(parts) < 4:
+        return [function(part) for part in parts]
+    with ThreadPoolExecutor(max_workers=2) as workers:
+        return list(workers.map(function, parts))
 
 
 def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:

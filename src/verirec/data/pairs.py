@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
-from verirec.data.grid import cell_keys, parts_of
+from verirec.data.grid import cell_keys, over_parts
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
 from verirec.words import rows_in_words
 
@@ -40,7 +40,13 @@ def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> R
     [0, 2]
     """
     multiplier = np.uint32(n_items) if n_users * n_items < 2**32 else _HASH_MULTIPLIER
-    keys = _short_keys(users, items, multiplier)
+    keys = np.empty(len(users), np.uint32)
+
+    def short_keys(part: slice, out: Column | None = None) -> Column:
+        product = np.multiply(users[part].view(np.uint32), multiplier, out=out)
+        return np.add(product, items[part].view(np.uint32), out=product)
+
+    over_parts(lambda part: short_keys(part, keys[part]), len(users))
     keys.sort()
     shared = keys[1:][keys[1:] == keys[:-1]]
     if shared.size == 0:
@@ -49,20 +55,11 @@ def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> R
     maybe[shared & _FILTER_BITS] = True
     # The keys are worked out anew, part by part: that is cheaper than to touch as much new memory again.
     candidates = np.concatenate(
-        [
-            part.start + np.flatnonzero(maybe[_short_keys(users[part], items[part], multiplier) & _FILTER_BITS])
-            for part in parts_of(len(users))
-        ]
+        over_parts(lambda part: part.start + np.flatnonzero(maybe[short_keys(part) & _FILTER_BITS]), len(users))
     )
     pairs = cell_keys(users[candidates], items[candidates], n_items)
     _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
     return np.asarray(candidates[count[which] > 1], dtype=np.int64)
-
-
-def _short_keys(users: Column, items: Column, multiplier: np.uint32) -> npt.NDArray[np.uint32]:
-    keys = users.view(np.uint32) * multiplier
-    keys += items.view(np.uint32)
-    return keys
 
 
 def rows_to_keep(
