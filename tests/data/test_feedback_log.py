@@ -1066,3 +1066,10 @@ def test_ratings_are_kept_in_few_bytes(ratings, kind):
     log = FeedbackLog.from_arrays([0, 1], [0, 0], ratings, n_users=2, n_items=1, positive_from=3)
     assert log.ratings.dtype == kind
     assert log.ratings.tolist() == ratings
+
+
+def test_a_catalogue_does_not_change_with_the_array_it_was_made_of():
+    ids = np.array([10, 20])
+    log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, user_ids=ids)
+    ids[0] = 99
+    assert log.user_ids.ids().tolist() == [10, 20]

@@ -61,7 +61,7 @@ def admit(
     columns = _checked_columns(rows, n_users, n_items, names)
     given, users, items = columns["labels"], columns["users"], columns["items"]
     with ThreadPoolExecutor(max_workers=1) as worker:  # Sorting lets go of the lock, and is half of the work.
-        repeated = worker.submit(repeated_rows, users, items, n_users, n_items)
+        search = worker.submit(repeated_rows, users, items, n_users, n_items)
         columns["labels"] = binary_labels(given, positive_from, names["labels"])
         if positive_from is not None:
             columns["ratings"] = given
@@ -69,8 +69,9 @@ def admit(
             columns["timestamps"] = columns["timestamps"].copy()
         if columns["ratings"] is not None:
             columns["ratings"] = _compact(columns["ratings"], names["labels"])
-    pairs = cell_keys(users[repeated.result()], items[repeated.result()], n_items)
-    keep = rows_to_keep(duplicates, repeated.result(), pairs, columns["labels"], given, columns["timestamps"])
+    repeated = search.result()
+    pairs = cell_keys(users[repeated], items[repeated], n_items)
+    keep = rows_to_keep(duplicates, repeated, pairs, columns["labels"], given, columns["timestamps"])
     if keep is not None:
         columns = {name: None if values is None else values[keep] for name, values in columns.items()}
     if positive_from is not None:

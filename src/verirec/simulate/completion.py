@@ -10,6 +10,7 @@ from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import DataError, EmptyLogError, MemoryBudgetError, ParameterError
 from verirec.randomness import RandomState, as_generator
+from verirec.simulate.world import DEFAULT_BUDGET
 from verirec.words import bytes_in_words
 
 Matrix = npt.NDArray[np.float64]
@@ -22,7 +23,7 @@ def complete_ratings(
     penalty: float = 8.0,
     sweeps: int = 12,
     random_state: RandomState = 0,
-    memory_budget: int = 1 << 30,
+    memory_budget: int = DEFAULT_BUDGET,
 ) -> Matrix:
     r"""Predict every rating of the grid by regularised matrix factorisation with user and item constants.
 

@@ -63,7 +63,7 @@ def load_dataset(
         The folder that holds them, each in a folder of its own or directly; by default $VERIREC_DATA, or the user's
         cache.
     positive_from
-        The label rule; by default the field's (`verirec datasets` shows it).
+        The label rule; by default the field's (`verirec datasets --json` shows it).
     download
         Fetch it if it is not there and its makers let anyone do so.
 
