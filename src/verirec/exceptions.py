@@ -75,6 +75,14 @@ class PredictionError(DataError):
     """Predictions have the wrong shape, do not cover a pair, or are not what the loss needs."""
 
 
+class PropensityError(DataError):
+    """Propensities are not probabilities above 0, are not known where they are needed, or cannot be fitted."""
+
+
+class AuditError(DataError):
+    """An audit sample cannot tell the noise rates: no pair of the log in it, or one true class only."""
+
+
 class MemoryBudgetError(VerirecError, MemoryError):
     """A dense matrix would exceed the memory budget it was given."""
 
@@ -97,6 +105,18 @@ class LabelRuleWarning(VerirecWarning):
 
 class ScoreWarning(VerirecWarning):
     """Scores are not probabilities, so the metrics that need probabilities are left out."""
+
+
+class OverlapWarning(VerirecWarning):
+    """A few rows carry much of the weight: parts of the grid are hardly ever logged."""
+
+
+class NoiseRateWarning(VerirecWarning):
+    """Noise rates that leave little signal, lie on a boundary, or rest on an assumption that may not hold."""
+
+
+class SmallAuditWarning(VerirecWarning):
+    """An audit sample is too small for its rates to be precise."""
 
 
 def warn_caller(message: str, category: type[VerirecWarning]) -> None:

@@ -1,6 +1,16 @@
 """Pointwise losses and the noise between what people prefer and what they say: exact algebra, nothing else."""
 
-from verirec.losses.noise_rates import NoiseRates
+from verirec.losses.correction import CorrectedLabels, correct_labels
+from verirec.losses.noise_rates import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.losses.pointwise import Loss, LossLike, get_loss
 
-__all__ = ["Loss", "LossLike", "NoiseRates", "get_loss"]
+__all__ = [
+    "CorrectedLabels",
+    "GroupedNoiseRates",
+    "Loss",
+    "LossLike",
+    "NoiseRates",
+    "NoiseRegion",
+    "correct_labels",
+    "get_loss",
+]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
-from verirec.exceptions import NoiseRateError, ParameterError
+from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, warn_caller
+
+WEAK_SIGNAL: Final = 0.1
+"""Below this kappa a correction multiplies the noise of a log by more than ten."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class NoiseRates:
         False positive rate, in [0, 1).
     covariance
         2 x 2 covariance of the two rates if they were estimated; `None` if they are known.
+    diagnostics
+        How they were estimated, if they were.
 
     Examples
     --------
@@ -41,6 +48,7 @@ class NoiseRates:
     rho01: float
     rho10: float
     covariance: tuple[tuple[float, float], tuple[float, float]] | None = None
+    diagnostics: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("rho01", "rho10"):
@@ -51,6 +59,34 @@ class NoiseRates:
             )
         if self.covariance is not None:
             object.__setattr__(self, "covariance", _checked_covariance(self.covariance))
+        if self.kappa < WEAK_SIGNAL:
+            warn_caller(
+                f"kappa = 1 - rho01 - rho10 is {self.kappa:.3g}: labels carry so little signal that corrected estimates "
+                "will be very uncertain",
+                NoiseRateWarning,
+            )
+
+    @property
+    def covariance_matrix(self) -> npt.NDArray[np.float64] | None:
+        """The covariance as an array, `None` if the rates are known."""
+        return None if self.covariance is None else np.array(self.covariance)
+
+    def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Give each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.
+
+        Examples
+        --------
+        >>> rates = NoiseRates(0.2, 0.1, covariance=((0.0004, 0), (0, 0.0001)))
+        >>> [round(bound, 3) for bound in rates.interval()["rho01"]]
+        [0.161, 0.239]
+        """
+        level = real_number("confidence", confidence, above=0, below=1)
+        errors = np.zeros(2) if self.covariance is None else np.sqrt(np.diag(np.array(self.covariance)))
+        reach = ndtri((1 + level) / 2) * errors
+        return {
+            name: (float(max(rate - width, 0.0)), float(min(rate + width, 1.0)))
+            for name, rate, width in zip(("rho01", "rho10"), (self.rho01, self.rho10), reach, strict=True)
+        }
 
     @property
     def kappa(self) -> float:
@@ -67,6 +103,101 @@ class NoiseRates:
         """
         flip_below = np.where(true_labels == 1, self.rho01, self.rho10)
         return np.asarray((true_labels == 1) ^ (uniforms < flip_below), dtype=np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedNoiseRates:
+    """Noise rates that differ between groups of users or of items: a channel full of bots is noisier.
+
+    Parameters
+    ----------
+    rates
+        One `NoiseRates` a group.
+    user_groups, item_groups
+        The group of each user, or of each item, by position: integers from 0, shape (n_users,) or (n_items,). One of
+        the two.
+
+    Examples
+    --------
+    >>> rates = GroupedNoiseRates((NoiseRates(0.1, 0.1), NoiseRates(0.3, 0.2)), user_groups=np.array([0, 0, 1]))
+    >>> rates.group_of(np.array([2, 0]), np.array([0, 0])).tolist()
+    [1, 0]
+    """
+
+    rates: tuple[NoiseRates, ...]
+    user_groups: npt.NDArray[Any] | None = None
+    item_groups: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rates", tuple(self.rates))
+        if not self.rates or not all(isinstance(of, NoiseRates) for of in self.rates):
+            raise NoiseRateError("grouped noise rates need one NoiseRates a group")
+        if (self.user_groups is None) == (self.item_groups is None):
+            raise NoiseRateError("grouped noise rates need user_groups or item_groups, one of the two")
+        for name in ("user_groups", "item_groups"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checked_groups(name, getattr(self, name), len(self.rates)))
+        estimated = [of.covariance is not None for of in self.rates]
+        if any(estimated) and not all(estimated):
+            raise NoiseRateError("either all groups' rates have a covariance or none has")
+
+    def group_of(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Give the group of each pair."""
+        if self.user_groups is not None:
+            return np.asarray(self.user_groups[users], dtype=np.int64)
+        assert self.item_groups is not None  # noqa: S101 -- one of the two is there, see above
+        return np.asarray(self.item_groups[items], dtype=np.int64)
+
+    @property
+    def covariance_matrix(self) -> npt.NDArray[np.float64] | None:
+        """Covariance of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
+        if self.rates[0].covariance is None:
+            return None
+        matrix = np.zeros((2 * len(self.rates),) * 2)
+        for group, of in enumerate(self.rates):
+            matrix[2 * group : 2 * group + 2, 2 * group : 2 * group + 2] = of.covariance
+        return matrix
+
+
+@dataclass(frozen=True)
+class NoiseRegion:
+    """All noise rates that a log allows where nothing tells them apart: each from 0 up to a largest one.
+
+    Without true labels and without weak separability, rho01 can be anything from 0 to 1 - max h and rho10 anything
+    from 0 to min h, h being P(r = 1) of a pair (from the paper's Section 3.3, without its assumption).
+
+    Parameters
+    ----------
+    rho01_most, rho10_most
+        The largest rates, together below 1.
+
+    Examples
+    --------
+    >>> [(corner.rho01, corner.rho10) for corner in NoiseRegion(0.3, 0.2).corners]
+    [(0.0, 0.0), (0.0, 0.2), (0.3, 0.0), (0.3, 0.2)]
+    """
+
+    rho01_most: float
+    rho10_most: float
+
+    def __post_init__(self) -> None:
+        largest = NoiseRates(self.rho01_most, self.rho10_most)
+        object.__setattr__(self, "rho01_most", largest.rho01)
+        object.__setattr__(self, "rho10_most", largest.rho10)
+
+    @property
+    def corners(self) -> tuple[NoiseRates, ...]:
+        """The rectangle's corners, where every estimate has its smallest and largest value."""
+        pairs = product(sorted({0.0, self.rho01_most}), sorted({0.0, self.rho10_most}))
+        return tuple(NoiseRates(*rates) for rates in pairs)
+
+
+def checked_groups(name: str, groups: Any, count: int) -> npt.NDArray[np.int64]:
+    """Accept a group number from 0 to count - 1 for each position."""
+    array = as_array(name, groups, error=NoiseRateError)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not ((array >= 0) & (array < count)).all():
+        raise NoiseRateError(f"{name} must be flat integers from 0 to {count - 1}; got {array.dtype} {array.shape}")
+    return array.astype(np.int64)
 
 
 def _checked_rate(name: str, value: object) -> float:

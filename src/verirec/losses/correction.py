@@ -1,0 +1,84 @@
+r"""The noise correction: labels that are right on average, whatever the loss.
+
+With :math:`\tilde r = (r - \rho_{10}) / \kappa` the paper's surrogate error (Section 3.2) is
+:math:`\tilde e = \tilde r\, l(f, 1) + (1 - \tilde r)\, l(f, 0)`, and :math:`E[\tilde r \mid r^*] = r^*`. A corrected
+label can be below 0 or above 1; cutting it off would make it biased.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.losses.noise_rates import GroupedNoiseRates, NoiseRates
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedLabels:
+    r"""Labels without bias from noise, and what noise leaves in them.
+
+    Parameters
+    ----------
+    values
+        :math:`\tilde r`, shape (n,).
+    variance
+        An unbiased estimate of :math:`Var(\tilde r \mid r^*)`, shape (n,); single ones may be negative.
+    slopes
+        For each noise rate, in the order of its covariance, the derivative of `values` by it, shape (rates, n).
+    covariance
+        Of all the noise rates, shape (rates, rates); `None` if they are known.
+    """
+
+    values: Array
+    variance: Array
+    slopes: tuple[Array, ...] = ()
+    covariance: Array | None = None
+
+
+def correct_labels(
+    labels: npt.NDArray[Any],
+    rates: NoiseRates | GroupedNoiseRates | None,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+) -> CorrectedLabels:
+    r"""Correct 0/1 labels for noise, :math:`\tilde r = (r - \rho_{10}) / \kappa`; without rates they stay as they are.
+
+    Examples
+    --------
+    >>> pairs = np.array([0, 1])
+    >>> correct_labels(np.array([1, 0]), NoiseRates(0.2, 0.1), pairs, pairs).values.round(4).tolist()
+    [1.2857, -0.1429]
+    """
+    plain = labels.astype(np.float64)
+    if rates is None:
+        return CorrectedLabels(plain, np.zeros_like(plain))
+    if isinstance(rates, NoiseRates):
+        return _corrected(plain, rates.rho01, rates.rho10, rates.covariance_matrix, None)
+    group = rates.group_of(users, items)
+    rho01, rho10 = (np.array([getattr(of, name) for of in rates.rates]) for name in ("rho01", "rho10"))
+    return _corrected(plain, rho01[group], rho10[group], rates.covariance_matrix, group)
+
+
+def _corrected(
+    labels: Array,
+    rho01: Array | float,
+    rho10: Array | float,
+    covariance: Array | None,
+    group: npt.NDArray[np.int64] | None,
+) -> CorrectedLabels:
+    kappa = 1 - rho01 - rho10
+    values = (labels - rho10) / kappa
+    if_negative, if_positive = rho10 * (1 - rho10), rho01 * (1 - rho01)
+    variance = (if_negative + values * (if_positive - if_negative)) / kappa**2
+    if covariance is None:
+        return CorrectedLabels(values, variance)
+    by_rho01, by_rho10 = values / kappa, (values - 1) / kappa
+    if group is None:
+        return CorrectedLabels(values, variance, (by_rho01, by_rho10), covariance)
+    slopes = tuple(np.where(group == one, by, 0.0) for one in range(len(covariance) // 2) for by in (by_rho01, by_rho10))
+    return CorrectedLabels(values, variance, slopes, covariance)

@@ -1,0 +1,1 @@
+"""What estimators need to know besides the log: propensities, noise rates and imputed errors."""

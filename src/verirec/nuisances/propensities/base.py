@@ -1,0 +1,104 @@
+"""Propensities of a grid's cells: the one place that owns their floor, and says what it did."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import real_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.grid import CellValues, Positions, blocks
+from verirec.exceptions import PropensityError
+from verirec.nuisances.propensities.diagnostics import PropensityDiagnostics, diagnose
+
+Array = npt.NDArray[np.float64]
+
+
+class PropensityModel(Protocol):
+    """Something that learns propensities from a log."""
+
+    def fit(self, log: FeedbackLog) -> Propensities:
+        """Learn them."""
+        ...
+
+
+class Propensities(CellValues):
+    """P(o = 1) of each pair, never below a floor.
+
+    A subclass writes `unfloored`; `at` and `block` give what estimators use.
+
+    Parameters
+    ----------
+    shape
+        The grid's (n_users, n_items).
+    floor
+        Propensities below it are raised to it, which bounds the weights at 1/floor; 0 leaves them alone.
+    """
+
+    known_everywhere: ClassVar[bool] = True
+    """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
+
+    def __init__(self, shape: tuple[int, int], floor: float = 0.0) -> None:
+        self.shape = shape
+        self.floor = real_number("floor", floor, above=0, below=1, closed=True)
+
+    @abstractmethod
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Give the propensities before the floor, at positions that broadcast together."""
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Give the propensities."""
+        return np.maximum(self.unfloored(users, items), self.floor)
+
+    def count_floored(self, log: FeedbackLog) -> int:
+        """Count the rows of a log whose weight the floor changed."""
+        return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
+
+    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+        r"""Give what learning the propensities adds to an estimate's variance; mostly it takes some away.
+
+        Given propensities change nothing; models that learn theirs write their own.
+
+        Parameters
+        ----------
+        log
+            n rows.
+        slopes
+            :math:`\partial T / \partial \log p` of each row, shape (n,).
+        influence
+            What each row adds to the estimate by being observed, shape (n,).
+        """
+        return 0.0
+
+    @cached_property
+    def inverse_total(self) -> float:
+        r"""The sum of 1/p over the whole grid."""
+        self.require_everywhere("the sum of 1/p over the grid")
+        return float(sum((1 / self.block(*block)).sum() for block in blocks(*self.shape)))
+
+    def require_everywhere(self, what: str) -> None:
+        """Raise `PropensityError` if propensities are known on observed pairs only."""
+        if not self.known_everywhere:
+            raise PropensityError(
+                f"{what} needs the propensities of all pairs; {type(self).__name__} has those of observed pairs only"
+            )
+
+    def diagnostics(self, log: FeedbackLog) -> PropensityDiagnostics:
+        """Say how far the weights can be trusted on this log."""
+        return diagnose(self, checked_log(log), floor=self.floor, floored=self.count_floored(log))
+
+    def __repr__(self) -> str:
+        floor = f", floor {self.floor:.2g}" if self.floor > 0 else ""
+        return f"{type(self).__name__}({self.shape[0]:,} users x {self.shape[1]:,} items{floor})"
+
+
+def default_floor(log: FeedbackLog, floor: float | None) -> float:
+    """Choose the floor of a model that was not given one: a hundredth of the log's density.
+
+    No weight is then above a hundred times the average one; and a sparse log does not run into it.
+    """
+    return log.density / 100 if floor is None else real_number("floor", floor, above=0, below=1, closed=True)
