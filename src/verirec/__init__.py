@@ -13,24 +13,44 @@ from verirec.data import (
     split,
     split_unbiased,
 )
-from verirec.estimators import Estimate, naive_estimate
-from verirec.losses import NoiseRates
+from verirec.estimators import Estimate, EstimateRange, Estimates, estimate
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.nuisances.propensities import (
+    ConstantPropensity,
+    GivenPropensity,
+    LoggedPropensity,
+    LogisticPropensity,
+    NaiveBayesPropensity,
+    PopularityPropensity,
+    Propensities,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ConstantPropensity",
     "Dataset",
     "Estimate",
+    "EstimateRange",
+    "Estimates",
     "Factors",
     "FeedbackLog",
+    "GivenPropensity",
+    "GroupedNoiseRates",
     "IdMap",
+    "LoggedPropensity",
+    "LogisticPropensity",
+    "NaiveBayesPropensity",
     "NoiseRates",
+    "NoiseRegion",
+    "PopularityPropensity",
+    "Propensities",
     "Split",
     "UnbiasedSplit",
     "__version__",
+    "estimate",
     "load_dataset",
     "metrics",
-    "naive_estimate",
     "read_log",
     "simulate",
     "split",

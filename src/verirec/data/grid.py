@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ class CellValues(ABC):
     """
 
     shape: tuple[int, int]
+    parallel: ClassVar[bool] = True
+    """Whether two threads may ask at once; False where a user's own code gives the values."""
 
     @abstractmethod
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:

@@ -84,6 +84,8 @@ class _LinkedFactors(FactorCells):
 
 
 class _FunctionCells(CellValues):
+    parallel = False
+
     def __init__(self, function: Callable[[Any, Any], Any], shape: tuple[int, int]) -> None:
         self.function = function
         self.shape = shape

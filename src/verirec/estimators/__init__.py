@@ -1,6 +1,7 @@
-"""Estimators of a recommender's true prediction inaccuracy."""
+"""Estimators of how good a recommender really is."""
 
-from verirec.estimators.naive import naive_estimate
-from verirec.estimators.terms import Estimate, estimate_from_terms
+from verirec.estimators.catalogue import ESTIMATORS, Estimator
+from verirec.estimators.estimate import Estimates, estimate
+from verirec.estimators.intervals import Estimate, EstimateRange
 
-__all__ = ["Estimate", "estimate_from_terms", "naive_estimate"]
+__all__ = ["ESTIMATORS", "Estimate", "EstimateRange", "Estimates", "Estimator", "estimate"]

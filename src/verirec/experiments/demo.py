@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
-from verirec.estimators import Estimate, naive_estimate
+from verirec.estimators import Estimate, estimate
 from verirec.losses import NoiseRates
 from verirec.randomness import as_generator
 from verirec.simulate import World, world
@@ -75,7 +75,9 @@ def run_demo(random_state: int = 0) -> Demo:
         simulated,
         held_out,
         truth={name: simulated.true_inaccuracy(predictions) for name, predictions in recommenders.items()},
-        estimates={name: {"naive": naive_estimate(shares, held_out)} for name, shares in recommenders.items()},
+        estimates={
+            name: dict(estimate(shares, held_out, estimators=("naive",))) for name, shares in recommenders.items()
+        },
     )
 
 

@@ -80,5 +80,7 @@ def _corrected(
     by_rho01, by_rho10 = values / kappa, (values - 1) / kappa
     if group is None:
         return CorrectedLabels(values, variance, (by_rho01, by_rho10), covariance)
-    slopes = tuple(np.where(group == one, by, 0.0) for one in range(len(covariance) // 2) for by in (by_rho01, by_rho10))
+    slopes = tuple(
+        np.where(group == one, by, 0.0) for one in range(len(covariance) // 2) for by in (by_rho01, by_rho10)
+    )
     return CorrectedLabels(values, variance, slopes, covariance)

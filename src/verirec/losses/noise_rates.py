@@ -141,6 +141,12 @@ class GroupedNoiseRates:
         if any(estimated) and not all(estimated):
             raise NoiseRateError("either all groups' rates have a covariance or none has")
 
+    def check_grid(self, n_users: int, n_items: int) -> None:
+        """Raise `NoiseRateError` unless each user, or each item, of a grid has a group."""
+        for name, groups, size in (("user", self.user_groups, n_users), ("item", self.item_groups, n_items)):
+            if groups is not None and len(groups) != size:
+                raise NoiseRateError(f"{name}_groups must name the group of all {size:,} {name}s; got {len(groups):,}")
+
     def group_of(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Give the group of each pair."""
         if self.user_groups is not None:

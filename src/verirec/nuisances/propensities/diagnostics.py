@@ -121,7 +121,12 @@ def _calibration(propensities: CellValues, log: FeedbackLog) -> tuple[tuple[floa
 
 
 def _in_words(
-    rows: int, floored: int, effective: float, largest_share: float, mass: float, balance: dict[str, tuple[float, float]]
+    rows: int,
+    floored: int,
+    effective: float,
+    largest_share: float,
+    mass: float,
+    balance: dict[str, tuple[float, float]],
 ) -> list[str]:
     said = []
     if effective < _FEW_EFFECTIVE * rows:
@@ -129,7 +134,9 @@ def _in_words(
     if largest_share > _HEAVY_ROW and rows * _HEAVY_ROW > 1:
         said.append(f"one row carries {largest_share:.1%} of all weight")
     if abs(mass - 1) > _MASS_OFF:
-        said.append(f"the weights add up to {mass:.2f} of the grid where 1 is right: the propensities do not fit the log")
+        said.append(
+            f"the weights add up to {mass:.2f} of the grid where 1 is right: the propensities do not fit the log"
+        )
     for name, (_, weighted) in balance.items():
         if abs(weighted) > _UNBALANCED:
             said.append(f"weighted rows and grid differ in {name} by {weighted:+.2f} standard deviations")

@@ -131,7 +131,9 @@ class NaiveBayesPropensity:
         if self.unbiased is not None:
             return log_with_rows(self.unbiased)
         if log.unbiased is None or not log.unbiased.any():
-            raise PropensityError("naive Bayes needs an unbiased sample: give unbiased=..., or a log that marks its rows")
+            raise PropensityError(
+                "naive Bayes needs an unbiased sample: give unbiased=..., or a log that marks its rows"
+            )
         return log.select(log.unbiased)
 
 

@@ -101,7 +101,9 @@ class _System:
     def _solve(self, row_side: Array, column_side: Array) -> tuple[Array, Array]:
         """Solve without the intercept, by the Schur complement on the shorter side."""
         if len(self.rows) < len(self.columns):
-            column_step, row_step = _System(self.table.T, self.columns, self.rows, self.l2)._solve(column_side, row_side)
+            column_step, row_step = _System(self.table.T, self.columns, self.rows, self.l2)._solve(
+                column_side, row_side
+            )
             return row_step, column_step
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
         schur = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
@@ -166,7 +168,9 @@ class TwoWayFit:
         return self._system.row_diagonal[self.users.code], self._system.column_diagonal[self.items.code]
 
 
-def fit_two_way(user_counts: npt.NDArray[np.int64], item_counts: npt.NDArray[np.int64], *, l2: float = 0.0) -> TwoWayFit:
+def fit_two_way(
+    user_counts: npt.NDArray[np.int64], item_counts: npt.NDArray[np.int64], *, l2: float = 0.0
+) -> TwoWayFit:
     r"""Maximise the log-likelihood of a grid of independent cells given its margins.
 
     :math:`\sum_{u,i} [o\,z - \log(1 + e^z)] - \frac{\lambda}{2}(|\beta|^2 + |\gamma|^2)` with

@@ -1,0 +1,102 @@
+"""The estimators by name: what each is, what it needs, and how its imputed errors are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.estimators import formulas
+from verirec.estimators.formulas import Linearised
+from verirec.estimators.rows import Imputed, Rows
+from verirec.exceptions import ParameterError
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """One of the estimators.
+
+    Parameters
+    ----------
+    name
+        As users write it.
+    formula
+        From rows and imputed errors to the estimate.
+    denoised
+        Whether it corrects labels for noise.
+    over_grid
+        Whether it needs the predictions of all pairs, and not of the logged ones only.
+    weighs_rows
+        Whether it can use a log's row weights.
+    for_least_variance
+        Whether its imputed errors are fitted with weights (1 - p)/p^2 in place of 1/p (MRDR: Guo et al. 2021).
+    everywhere
+        Whether it needs the propensities of all pairs.
+    """
+
+    name: str
+    formula: Callable[[Rows, Imputed], Linearised]
+    denoised: bool = False
+    over_grid: bool = False
+    weighs_rows: bool = False
+    for_least_variance: bool = False
+    everywhere: bool = False
+
+
+_PLAIN: Final = (
+    Estimator("naive", formulas.naive, weighs_rows=True),
+    Estimator("eib", formulas.eib, over_grid=True),
+    Estimator("ips", formulas.ips),
+    Estimator("snips", formulas.snips, weighs_rows=True),
+    Estimator("dr", formulas.dr, over_grid=True),
+    Estimator("mrdr", formulas.dr, over_grid=True, for_least_variance=True),
+    Estimator("sdr", formulas.sdr, over_grid=True),
+    Estimator("tdr", formulas.tdr, over_grid=True, everywhere=True),
+)
+
+
+def _denoised(plain: Estimator) -> Estimator:
+    name = "ome" if plain.name == "naive" else f"ome-{plain.name}"
+    return Estimator(**(vars(plain) | {"name": name, "denoised": True}))
+
+
+ESTIMATORS: Final[dict[str, Estimator]] = {
+    estimator.name: estimator for estimator in (*_PLAIN, *(_denoised(plain) for plain in _PLAIN))
+}
+
+
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+    """Look estimators up: names, "all", or `None` for the usual ones.
+
+    Examples
+    --------
+    >>> [estimator.name for estimator in chosen(None, with_rates=True)]
+    ['naive', 'ips', 'dr', 'ome-ips', 'ome-dr']
+    """
+    if names is None:
+        names = ("naive", "ips", "dr", "ome-ips", "ome-dr")[: 5 if with_rates else 3]
+    elif isinstance(names, str):
+        every = tuple(name for name, one in ESTIMATORS.items() if with_rates or not one.denoised)
+        names = every if names == "all" else (names,)
+    listed = list(names)
+    unknown = [name for name in listed if not isinstance(name, str) or name not in ESTIMATORS]
+    if unknown or not listed:
+        got = f"got {unknown[0]!r}" if unknown else "none was named"
+        raise ParameterError(f"estimators must be among {', '.join(ESTIMATORS)}; {got}")
+    found = [ESTIMATORS[name] for name in dict.fromkeys(listed)]
+    denoised = [estimator.name for estimator in found if estimator.denoised]
+    if denoised and not with_rates:
+        raise ParameterError(f"{', '.join(denoised)} correct for noise and need noise_rates")
+    return found
+
+
+def imputation_weights(estimator: Estimator, rows: Rows) -> Array:
+    """Give the rows' weights in the fit of imputed labels: an imputed error's are its label's times (l1 - l0)^2."""
+    if estimator.for_least_variance:
+        return np.asarray((1 - rows.p) * rows.weights**2 * rows.difference**2)
+    return rows.weights

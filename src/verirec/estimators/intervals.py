@@ -1,0 +1,146 @@
+"""From what each pair contributes to a standard error and an interval: one place for all estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from verirec.checks import real_number
+from verirec.estimators.formulas import Linearised
+from verirec.estimators.rows import Rows
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate, with what is known of its error.
+
+    Parameters
+    ----------
+    value, standard_error
+        The point and its standard error.
+    interval
+        (low, high), at the level `confidence`.
+    diagnostics
+        Rows and cells it rests on, weights, clipped and floored numbers, and `variance`: what each source adds.
+    contributions
+        What each row of the log changes by being observed, if asked for; shape (n,).
+    """
+
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    confidence: float = 0.95
+    diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
+    contributions: Array | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class EstimateRange:
+    """The range of an estimate over all noise rates that the data allow: without knowing more, no one value is right.
+
+    Parameters
+    ----------
+    range
+        (low, high) of the estimate itself.
+    interval
+        The range, widened at both ends by the sampling error there: at the level `confidence`, it holds the truth
+        whichever of the rates is the right one.
+    lowest, highest
+        The estimates at the two ends.
+    """
+
+    range: tuple[float, float]
+    interval: tuple[float, float]
+    confidence: float
+    lowest: Estimate = field(repr=False)
+    highest: Estimate = field(repr=False)
+
+    @classmethod
+    def over(cls, estimates: list[Estimate]) -> EstimateRange:
+        """Take the smallest and the largest."""
+        lowest, highest = (best(estimates, key=lambda one: one.value) for best in (min, max))
+        low, high = min(one.interval[0] for one in estimates), max(one.interval[1] for one in estimates)
+        return cls((lowest.value, highest.value), (low, high), lowest.confidence, lowest, highest)
+
+
+def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | None) -> dict[str, float]:
+    r"""Give the variance of an estimate by source.
+
+    The target is the true inaccuracy of this very grid, :math:`|D|^{-1} \sum_D l(f, r^*)`; what varies is who rates
+    what (each pair for itself, with probability p) and which labels are wrong. With A a row's influence and b its
+    slope by label:
+
+    - selection: :math:`\sum (1 - p) A^2`, the variance of Poisson sampling;
+    - noise: :math:`\sum p\, b^2\, Var(\tilde r \mid r^*)`, what wrong labels add on top;
+    - propensities: what having learnt them changes, mostly for the better;
+    - noise rates: :math:`g^\top \Sigma g` (the delta method);
+    - sample: of the unobserved pairs, where not all were visited.
+
+    Where an estimator takes the log for a random sample it is :math:`\sum A^2`, and noise is in it already.
+    """
+    parts = {"selection": 0.0, "noise": 0.0, "propensities": 0.0, "noise_rates": 0.0, "sample": 0.0}
+    squares = linearised.influence**2
+    if linearised.as_sample:
+        parts["selection"] = float(squares.sum())
+    else:
+        parts["selection"] = float((1 - rows.p) @ squares)
+        parts["noise"] = max(float((rows.p * linearised.label_slopes**2) @ rows.labels.variance), 0.0)
+        change = rows.propensities.variance_change(rows.log, linearised.p_slopes, linearised.influence)
+        # Learning propensities cannot make an estimate better than knowing every label.
+        parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])
+    if linearised.imputed is not None:
+        parts["sample"] = linearised.imputed.elsewhere_variance / rows.n_cells**2
+    if rate_gradient is not None and rows.labels.covariance is not None:
+        parts["noise_rates"] = float(rate_gradient @ rows.labels.covariance @ rate_gradient)
+    return parts
+
+
+_MOST_TAKEN = 0.95
+
+
+def normal_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
+    """Give value -+ z error.
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in normal_interval(1.0, 0.1, 0.95)]
+    [0.804, 1.196]
+    """
+    reach = float(ndtri((1 + real_number("confidence", confidence, above=0, below=1)) / 2)) * error
+    return value - reach, value + reach
+
+
+def bootstrap_values(
+    linearised: Linearised, rows: Rows, rate_shift: Array, draws: int, random: np.random.Generator
+) -> Array:
+    r"""Draw whole users with replacement, and give the estimate of each draw.
+
+    Each user brings their rows and their unobserved pairs; propensities and imputed errors stay as they are.
+
+    Parameters
+    ----------
+    rate_shift
+        What the uncertainty of the noise rates adds to each draw, shape (draws,).
+    """
+    log, n_users = rows.log, rows.log.n_users
+    numerators = np.bincount(log.users, weights=linearised.terms, minlength=n_users)
+    if linearised.imputed is not None:
+        numerators += linearised.imputed.elsewhere_by_user() / rows.n_cells
+    if linearised.shares is None:
+        shares = np.full(n_users, 1 / n_users)
+    else:
+        shares = np.bincount(log.users, weights=linearised.shares, minlength=n_users)
+    # What belongs to no user in particular, such as a targeted step's sum over the grid, goes by share.
+    numerators += (linearised.value - numerators.sum()) * shares
+    values = np.empty(draws)
+    for draw in range(draws):
+        counts = np.bincount(random.integers(n_users, size=n_users), minlength=n_users)
+        mass = float(counts @ shares)
+        values[draw] = float(counts @ numerators) / mass if mass > 0 else linearised.value
+    return values + rate_shift

@@ -1,0 +1,139 @@
+"""The logged pairs as estimators see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimators.unobserved import Unobserved
+from verirec.losses import CorrectedLabels
+from verirec.nuisances.imputation import ImputedLabels
+from verirec.nuisances.propensities import Propensities
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    r"""Losses, labels and propensities of the log's n rows.
+
+    Parameters
+    ----------
+    log
+        Where they come from.
+    if_negative, difference
+        l(f, 0) and l(f, 1) - l(f, 0), shape (n,).
+    labels
+        r, or the corrected :math:`\tilde r`.
+    propensities
+        Of the grid.
+    p
+        Of the rows, shape (n,).
+    """
+
+    log: FeedbackLog
+    if_negative: Array
+    difference: Array
+    labels: CorrectedLabels
+    propensities: Propensities
+    p: Array
+
+    @cached_property
+    def weights(self) -> Array:
+        """1/p."""
+        return 1 / self.p
+
+    @cached_property
+    def errors(self) -> Array:
+        r"""e of each row, or the surrogate :math:`\tilde e`."""
+        return np.asarray(self.if_negative + self.labels.values * self.difference)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of pairs in the grid."""
+        return self.log.n_cells
+
+    def with_labels(self, values: Array) -> Rows:
+        """Give the same rows with other label values."""
+        return replace(self, labels=replace(self.labels, values=values))
+
+
+class Imputed(Protocol):
+    r"""Imputed errors :math:`\hat e` of the observed pairs, and their sums over the others."""
+
+    @property
+    def rows(self) -> Array:
+        """Of the observed pairs, shape (n,)."""
+        ...
+
+    @property
+    def elsewhere(self) -> float:
+        """Their sum over all other pairs."""
+        ...
+
+    @property
+    def elsewhere_variance(self) -> float:
+        """Variance of that sum, if it is from a sample."""
+        ...
+
+    def elsewhere_by_user(self) -> Array:
+        """Give that sum user by user, shape (n_users,)."""
+        ...
+
+    def elsewhere_influence(self) -> tuple[Array, Array]:
+        """Give what each row does to that sum by being observed, and its derivative by the row's label."""
+        ...
+
+    def facts(self) -> dict[str, float]:
+        """Give what to report of them."""
+        ...
+
+
+class LabelledErrors:
+    """Imputed errors made of imputed labels."""
+
+    def __init__(self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved) -> None:
+        self.labels, self.unobserved = labels, unobserved
+        self.rows = rows.if_negative + labels.rows * rows.difference
+        self.elsewhere = unobserved.total(labels.elsewhere)
+        self.elsewhere_variance = unobserved.variance(labels.elsewhere)
+        self._label_residuals = rows.labels.values - labels.rows
+
+    def elsewhere_by_user(self) -> Array:
+        """Add up user by user."""
+        return self.unobserved.totals_by_user(self.labels.elsewhere)
+
+    def elsewhere_influence(self) -> tuple[Array, Array]:
+        """Follow each row's label through the fit of the imputed labels."""
+        slopes = self.labels.row_slopes(self.unobserved.by_user, self.unobserved.by_item)
+        return slopes * self._label_residuals, slopes
+
+    def facts(self) -> dict[str, float]:
+        """Report the constant."""
+        return {"imputed_label": self.labels.elsewhere.constant}
+
+
+class GivenErrors:
+    """Imputed errors that somebody gave."""
+
+    def __init__(self, rows: Array, elsewhere_by_user: Array, elsewhere_variance: float) -> None:
+        self.rows, self.elsewhere_variance = rows, elsewhere_variance
+        self.elsewhere = float(elsewhere_by_user.sum())
+        self._by_user = elsewhere_by_user
+
+    def elsewhere_by_user(self) -> Array:
+        """Give the sums."""
+        return self._by_user
+
+    def elsewhere_influence(self) -> tuple[Array, Array]:
+        """No row changes them."""
+        return np.zeros_like(self.rows), np.zeros_like(self.rows)
+
+    def facts(self) -> dict[str, float]:
+        """Report their mean over the observed pairs."""
+        return {"mean_imputed_error": float(self.rows.mean())}

@@ -1,0 +1,159 @@
+"""Sums of the loss over the pairs that nobody rated: one walk over the grid, or a sample of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues, Positions, blocks, cell_keys
+from verirec.exceptions import PredictionError
+from verirec.losses import Loss
+from verirec.nuisances.imputation import Additive
+
+Array = npt.NDArray[np.float64]
+Block = tuple[Positions, Positions]
+Result = TypeVar("Result")
+
+_BLOCK: Final = 1 << 17
+"""Cells of a block: its few float64 arrays stay in the processor's second cache."""
+_WORKERS: Final = 2
+
+
+class Sample(NamedTuple):
+    """Cells drawn at random from the unobserved ones, and how many each stands for."""
+
+    users: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Unobserved:
+    r"""What all imputed errors :math:`\hat e = l(f, 0) + g\,[l(f, 1) - l(f, 0)]` need to know of the unobserved pairs.
+
+    As g is a sum of constants, the imputed errors of all pairs follow from these sums, whatever the constants are:
+    the grid is walked once for any number of estimators.
+
+    Parameters
+    ----------
+    if_negative
+        Sums of l(f, 0) by user, shape (n_users,).
+    by_user, by_item
+        Sums of l(f, 1) - l(f, 0) by user and by item.
+    weighted_by_user
+        Gives sums of l(f, 1) - l(f, 0) by user with a factor for each item, shape (n_items,) to (n_users,).
+    sample, sampled_if_negative, sampled_difference
+        The cells that stand for the others, if not all were visited, and their losses.
+    """
+
+    if_negative: Array
+    by_user: Array
+    by_item: Array
+    weighted_by_user: Callable[[Array], Array]
+    sample: Sample | None = None
+    sampled_if_negative: Array | None = None
+    sampled_difference: Array | None = None
+
+    def total(self, labels: Additive) -> float:
+        """Add up the imputed errors that these labels make."""
+        total = labels.constant * self.by_user.sum() + labels.users @ self.by_user + labels.items @ self.by_item
+        return float(self.if_negative.sum() + total)
+
+    def totals_by_user(self, labels: Additive) -> Array:
+        """Add the imputed errors up user by user."""
+        totals = self.if_negative + (labels.constant + labels.users) * self.by_user
+        return totals + self.weighted_by_user(labels.items) if labels.items.any() else totals
+
+    def variance(self, labels: Additive) -> float:
+        """Give the variance of the total that comes from having visited a sample only."""
+        if self.sample is None or self.sampled_if_negative is None or self.sampled_difference is None:
+            return 0.0
+        imputed = labels.at(self.sample.users, self.sample.items)  # type: ignore[arg-type]
+        return sample_variance(self.sampled_if_negative + imputed * self.sampled_difference, self.sample.scale)
+
+
+def sample_variance(values: Array, scale: float) -> float:
+    """Give the variance of a scaled sum over a random sample."""
+    return float(values.var(ddof=1)) * len(values) * scale**2 if len(values) > 1 else 0.0
+
+
+def visit_unobserved(
+    predictions: CellValues, loss: Loss, log: FeedbackLog, row_if_negative: Array, row_difference: Array
+) -> Unobserved:
+    """Walk over the whole grid, and take off what the log's rows (their losses are given) have added."""
+    n_users, n_items = predictions.shape
+
+    def losses(users: Positions, items: Positions) -> tuple[Array, Array]:
+        positive, negative = loss.halves(predictions.cells(users[:, None], items[None, :]))
+        return negative, positive - negative
+
+    def visit(block: Block) -> tuple[Array, Array, Array]:
+        negative, difference = losses(*block)
+        return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
+
+    def weighted_by_user(by_item: Array) -> Array:
+        totals = -np.bincount(log.users, weights=row_difference * by_item[log.items], minlength=n_users)
+        for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
+            totals[users] += losses(users, items)[1] @ by_item[items]
+        return totals
+
+    negative = -np.bincount(log.users, weights=row_if_negative, minlength=n_users)
+    by_user = -np.bincount(log.users, weights=row_difference, minlength=n_users)
+    by_item = -np.bincount(log.items, weights=row_difference, minlength=n_items)
+    try:
+        for (users, items), sums in over_grid(visit, predictions.shape, parallel=predictions.parallel):
+            negative[users] += sums[0]
+            by_user[users] += sums[1]
+            by_item[items] += sums[2]
+    except PredictionError:
+        # Count them all, so that the message speaks of the whole grid and not of one block.
+        loss.check(predictions.block(*block) for block in blocks(n_users, n_items))
+        raise
+    return Unobserved(negative, by_user, by_item, weighted_by_user)
+
+
+def over_grid(
+    function: Callable[[Block], Result], shape: tuple[int, int], *, parallel: bool
+) -> Iterator[tuple[Block, Result]]:
+    """Apply a function to each block of the grid, by two threads where that is safe; results in the grid's order."""
+    walk = list(blocks(*shape, max_cells=_BLOCK))
+    if not parallel:
+        yield from ((block, function(block)) for block in walk)
+        return
+    with ThreadPoolExecutor(max_workers=_WORKERS) as workers:
+        yield from zip(walk, workers.map(function, walk), strict=True)
+
+
+def sample_unobserved(log: FeedbackLog, size: int, random: np.random.Generator) -> Sample:
+    """Draw cells uniformly, with replacement, from those that the log does not have."""
+    unobserved = log.n_cells - len(log)
+    logged = np.sort(cell_keys(log.users, log.items, log.n_items))
+    # The k-th unobserved cell is k plus the number of logged cells before it.
+    before = logged - np.arange(len(logged))
+    rank = random.integers(unobserved, size=size) if unobserved > 0 else np.empty(0, np.int64)
+    cells = rank + np.searchsorted(before, rank, side="right")
+    users, items = np.divmod(cells, log.n_items)
+    return Sample(users, items, unobserved / size)
+
+
+def visit_sample(predictions: CellValues, loss: Loss, log: FeedbackLog, sample: Sample) -> Unobserved:
+    """Estimate the sums from a sample of the unobserved pairs, without bias."""
+    positive, negative = loss.halves(predictions.at(sample.users, sample.items))
+    difference = positive - negative
+    return Unobserved(
+        sample.scale * np.bincount(sample.users, weights=negative, minlength=log.n_users),
+        sample.scale * np.bincount(sample.users, weights=difference, minlength=log.n_users),
+        sample.scale * np.bincount(sample.items, weights=difference, minlength=log.n_items),
+        lambda by_item: (
+            sample.scale * np.bincount(sample.users, weights=difference * by_item[sample.items], minlength=log.n_users)
+        ),
+        sample,
+        negative,
+        difference,
+    )
