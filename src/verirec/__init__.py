@@ -15,6 +15,14 @@ from verirec.data import (
 )
 from verirec.estimators import Estimate, EstimateRange, Estimates, estimate
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.nuisances.label_model import LabelModel
+from verirec.nuisances.noise_rates import (
+    AnchorNoiseRates,
+    AuditNoiseRates,
+    AuditSample,
+    identified_region,
+    weak_separability_test,
+)
 from verirec.nuisances.propensities import (
     ConstantPropensity,
     GivenPropensity,
@@ -28,6 +36,9 @@ from verirec.nuisances.propensities import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnchorNoiseRates",
+    "AuditNoiseRates",
+    "AuditSample",
     "ConstantPropensity",
     "Dataset",
     "Estimate",
@@ -38,6 +49,7 @@ __all__ = [
     "GivenPropensity",
     "GroupedNoiseRates",
     "IdMap",
+    "LabelModel",
     "LoggedPropensity",
     "LogisticPropensity",
     "NaiveBayesPropensity",
@@ -49,10 +61,12 @@ __all__ = [
     "UnbiasedSplit",
     "__version__",
     "estimate",
+    "identified_region",
     "load_dataset",
     "metrics",
     "read_log",
     "simulate",
     "split",
     "split_unbiased",
+    "weak_separability_test",
 ]

@@ -170,6 +170,17 @@ def _both_checked(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, 
     return checked_positions("users", users, shape[0]), checked_positions("items", items, shape[1])
 
 
+def totals(positions: Positions, values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
+    """Add values up by position.
+
+    Examples
+    --------
+    >>> totals(np.array([0, 2, 0]), np.array([0.5, 1.0, 0.25]), 3).tolist()
+    [0.75, 0.0, 1.0]
+    """
+    return np.bincount(positions, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
 def cell_keys(users: Positions, items: Positions, n_items: int) -> npt.NDArray[np.int64]:
     """Number the grid's cells row by row, one int64 a cell; positions broadcast.
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions
+from verirec.data.grid import CellValues, Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen, imputation_weights
 from verirec.estimators.formulas import Linearised
@@ -284,9 +284,9 @@ class _Study:
         of_rows = errors.at(log.users, log.items)
         if self.sample is not None:
             values = errors.at(self.sample.users, self.sample.items)
-            by_user = np.bincount(self.sample.users, weights=values, minlength=log.n_users) * self.sample.scale
+            by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
             return GivenErrors(of_rows, by_user, sample_variance(values, self.sample.scale))
-        by_user = -np.bincount(log.users, weights=of_rows, minlength=log.n_users)
+        by_user = -totals(log.users, of_rows, log.n_users)
 
         def sums(block: tuple[Positions, Positions]) -> Array:
             return np.asarray(errors.block(*block).sum(axis=1))
@@ -347,7 +347,7 @@ class _Clipped(CellValues):
         self.parallel = values.parallel  # type: ignore[misc]
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        return np.clip(self.values.cells(users, items), self.clip, 1 - self.clip)
+        return np.asarray(np.clip(self.values.cells(users, items), self.clip, 1 - self.clip))
 
 
 def _over_region(
@@ -408,6 +408,6 @@ def _refuse_impossible(estimators: list[Estimator], study: _Study) -> None:
         covered = getattr(study.predictions, "keys", None)
         if covered is not None and len(covered) < needed:
             raise PredictionError(
-                f"{', '.join(over)} need predictions for all {needed:,} pairs; got {len(covered):,}. Without the others: "
-                "naive, ips, snips, ome, ome-ips, ome-snips"
+                f"{', '.join(over)} need predictions for all {needed:,} pairs; got {len(covered):,}. Those that "
+                "need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
             )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from verirec.checks import real_number
+from verirec.data.grid import totals
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.rows import Rows
 
@@ -129,13 +130,13 @@ def bootstrap_values(
         What the uncertainty of the noise rates adds to each draw, shape (draws,).
     """
     log, n_users = rows.log, rows.log.n_users
-    numerators = np.bincount(log.users, weights=linearised.terms, minlength=n_users)
+    numerators = totals(log.users, linearised.terms, n_users)
     if linearised.imputed is not None:
         numerators += linearised.imputed.elsewhere_by_user() / rows.n_cells
     if linearised.shares is None:
         shares = np.full(n_users, 1 / n_users)
     else:
-        shares = np.bincount(log.users, weights=linearised.shares, minlength=n_users)
+        shares = totals(log.users, linearised.shares, n_users)
     # What belongs to no user in particular, such as a targeted step's sum over the grid, goes by share.
     numerators += (linearised.value - numerators.sum()) * shares
     values = np.empty(draws)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, blocks, cell_keys
+from verirec.data.grid import CellValues, Positions, blocks, cell_keys, totals
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 from verirec.nuisances.imputation import Additive
@@ -67,8 +67,8 @@ class Unobserved:
 
     def totals_by_user(self, labels: Additive) -> Array:
         """Add the imputed errors up user by user."""
-        totals = self.if_negative + (labels.constant + labels.users) * self.by_user
-        return totals + self.weighted_by_user(labels.items) if labels.items.any() else totals
+        by_user = self.if_negative + (labels.constant + labels.users) * self.by_user
+        return by_user + self.weighted_by_user(labels.items) if labels.items.any() else by_user
 
     def variance(self, labels: Additive) -> float:
         """Give the variance of the total that comes from having visited a sample only."""
@@ -98,14 +98,14 @@ def visit_unobserved(
         return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
 
     def weighted_by_user(by_item: Array) -> Array:
-        totals = -np.bincount(log.users, weights=row_difference * by_item[log.items], minlength=n_users)
+        weighted = -totals(log.users, row_difference * by_item[log.items], n_users)
         for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
-            totals[users] += losses(users, items)[1] @ by_item[items]
-        return totals
+            weighted[users] += losses(users, items)[1] @ by_item[items]
+        return weighted
 
-    negative = -np.bincount(log.users, weights=row_if_negative, minlength=n_users)
-    by_user = -np.bincount(log.users, weights=row_difference, minlength=n_users)
-    by_item = -np.bincount(log.items, weights=row_difference, minlength=n_items)
+    negative = -totals(log.users, row_if_negative, n_users)
+    by_user = -totals(log.users, row_difference, n_users)
+    by_item = -totals(log.items, row_difference, n_items)
     try:
         for (users, items), sums in over_grid(visit, predictions.shape, parallel=predictions.parallel):
             negative[users] += sums[0]
@@ -147,12 +147,10 @@ def visit_sample(predictions: CellValues, loss: Loss, log: FeedbackLog, sample: 
     positive, negative = loss.halves(predictions.at(sample.users, sample.items))
     difference = positive - negative
     return Unobserved(
-        sample.scale * np.bincount(sample.users, weights=negative, minlength=log.n_users),
-        sample.scale * np.bincount(sample.users, weights=difference, minlength=log.n_users),
-        sample.scale * np.bincount(sample.items, weights=difference, minlength=log.n_items),
-        lambda by_item: (
-            sample.scale * np.bincount(sample.users, weights=difference * by_item[sample.items], minlength=log.n_users)
-        ),
+        sample.scale * totals(sample.users, negative, log.n_users),
+        sample.scale * totals(sample.users, difference, log.n_users),
+        sample.scale * totals(sample.items, difference, log.n_items),
+        lambda by_item: sample.scale * totals(sample.users, difference * by_item[sample.items], log.n_users),
         sample,
         negative,
         difference,

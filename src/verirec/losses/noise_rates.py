@@ -61,8 +61,8 @@ class NoiseRates:
             object.__setattr__(self, "covariance", _checked_covariance(self.covariance))
         if self.kappa < WEAK_SIGNAL:
             warn_caller(
-                f"kappa = 1 - rho01 - rho10 is {self.kappa:.3g}: labels carry so little signal that corrected estimates "
-                "will be very uncertain",
+                f"kappa = 1 - rho01 - rho10 is {self.kappa:.3g}: labels carry so little signal that corrected "
+                "estimates will be very uncertain",
                 NoiseRateWarning,
             )
 

@@ -55,7 +55,8 @@ class Loss:
                 if half.shape != predictions.shape or not np.isfinite(half).all():
                     raise PredictionError(
                         f"the {self.name} loss must give a finite number for each prediction, shape "
-                        f"{predictions.shape}; got shape {half.shape} with {int((~np.isfinite(half)).sum()):,} not finite"
+                        f"{predictions.shape}; got shape {half.shape} with {int((~np.isfinite(half)).sum()):,} not "
+                        "finite"
                     )
         return halves
 

@@ -1,4 +1,4 @@
-"""Imputed labels of the pairs that nobody rated: a constant, or user and item constants fitted to the corrected labels."""
+"""Imputed labels of the pairs that nobody rated: a constant, or constants of users and items."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import totals
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -118,10 +119,10 @@ class _TwoWayLeastSquares:
         return float(self.weights.sum()), self._by_user(self.weights), self._by_item(self.weights)
 
     def _by_user(self, values: Array) -> Array:
-        return np.bincount(self.log.users, weights=values, minlength=self.log.n_users)
+        return totals(self.log.users, values, self.log.n_users)
 
     def _by_item(self, values: Array) -> Array:
-        return np.bincount(self.log.items, weights=values, minlength=self.log.n_items)
+        return totals(self.log.items, values, self.log.n_items)
 
     def fit(self, labels: Array) -> Additive:
         """Fit the constants to labels."""

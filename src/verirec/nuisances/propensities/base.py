@@ -52,7 +52,7 @@ class Propensities(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Give the propensities."""
-        return np.maximum(self.unfloored(users, items), self.floor)
+        return np.asarray(np.maximum(self.unfloored(users, items), self.floor))
 
     def count_floored(self, log: FeedbackLog) -> int:
         """Count the rows of a log whose weight the floor changed."""

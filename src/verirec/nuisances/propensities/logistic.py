@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import Positions
+from verirec.data.grid import Positions, totals
 from verirec.nuisances.propensities.base import Array, Propensities, default_floor
 from verirec.nuisances.propensities.simple import log_with_rows
 from verirec.nuisances.propensities.two_way import TwoWayFit, fit_two_way
@@ -86,8 +86,8 @@ class _TwoWay(Propensities):
 
     def _by_constant(self, log: FeedbackLog, values: Array) -> tuple[Array, Array]:
         return (
-            np.bincount(log.users, weights=values, minlength=self.shape[0]),
-            np.bincount(log.items, weights=values, minlength=self.shape[1]),
+            totals(log.users, values, self.shape[0]),
+            totals(log.items, values, self.shape[1]),
         )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from verirec.data.grid import totals
 from verirec.exceptions import PropensityError
 
 Array = npt.NDArray[np.float64]
@@ -43,9 +44,9 @@ class Side:
         count, code, size = np.unique(counts, return_inverse=True, return_counts=True)
         return cls(code, size.astype(np.float64), count.astype(np.float64))
 
-    def totals(self, values: Array) -> Array:
+    def sums(self, values: Array) -> Array:
         """Add up values of positions within each class."""
-        return np.bincount(self.code, weights=values, minlength=len(self.size))
+        return totals(self.code, values, len(self.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +76,12 @@ class _System:
     @cached_property
     def row_diagonal(self) -> Array:
         """Information on one row's constant."""
-        return np.maximum(self.weights @ self.columns + self.l2, 1e-300)
+        return _alive(self.weights @ self.columns + self.l2)
 
     @cached_property
     def column_diagonal(self) -> Array:
         """Information on one column's constant."""
-        return np.maximum(self.weights.T @ self.rows + self.l2, 1e-300)
+        return _alive(self.weights.T @ self.rows + self.l2)
 
     def solve(self, row_side: Array, column_side: Array, total: float) -> tuple[Array, Array, float]:
         """Solve for the constants of one row and one column of each class, and the intercept.
@@ -106,11 +107,11 @@ class _System:
             )
             return row_step, column_step
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
-        schur = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
+        schur: Array = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
         if self.l2 == 0:
             # Adding a number to every user and taking it from every item changes nothing: ask for a mean of 0.
             mean = np.outer(np.ones(len(self.columns)), self.columns / self.columns.sum())
-            schur += self.column_diagonal.mean() * mean
+            schur = np.asarray(schur + self.column_diagonal.mean() * mean, dtype=np.float64)
         column_step = np.linalg.solve(schur, column_side - to_columns @ (row_side / self.row_diagonal))
         return (row_side - to_rows @ column_step) / self.row_diagonal, column_step
 
@@ -155,8 +156,8 @@ class TwoWayFit:
         diagonal, since it adds up to zero over every class.
         """
         users, items = self.users, self.items
-        user_mean = users.totals(user_side) / users.size
-        item_mean = items.totals(item_side) / items.size
+        user_mean = users.sums(user_side) / users.size
+        item_mean = items.sums(item_side) / items.size
         user_step, item_step, shift = self._system.solve(user_mean, item_mean, float(user_side.sum()))
         user_information, item_information = self.information()
         user_rest = (user_side - user_mean[users.code]) / user_information
@@ -174,8 +175,8 @@ def fit_two_way(
     r"""Maximise the log-likelihood of a grid of independent cells given its margins.
 
     :math:`\sum_{u,i} [o\,z - \log(1 + e^z)] - \frac{\lambda}{2}(|\beta|^2 + |\gamma|^2)` with
-    :math:`z = \alpha + \beta_u + \gamma_i`: the counts are sufficient. Without a penalty, users and items that are never
-    (or always) observed have no finite constant; they are set apart.
+    :math:`z = \alpha + \beta_u + \gamma_i`: the counts are sufficient. Without a penalty, users and items that are
+    never (or always) observed have no finite constant; they are set apart.
 
     Parameters
     ----------
@@ -283,10 +284,15 @@ def _newton(
         (alpha, beta, gamma), value = proposal, new_value
     if gradient > ENOUGH:
         raise PropensityError(
-            f"the logistic propensity did not converge in {MOST_ITERATIONS} steps (gradient {gradient:.1e}): some users "
-            "and items are separated from the others; give l2 a small value such as 0.01"
+            f"the logistic propensity did not converge in {MOST_ITERATIONS} steps (gradient {gradient:.1e}): some "
+            "users and items are separated from the others; give l2 a small value such as 0.01"
         )
     return alpha + beta, gamma, gradient
+
+
+def _alive(information: Array) -> Array:
+    """Let a constant that nothing is known of, as it is never or always observed, stand by itself."""
+    return np.where(information > 1e-9, information, 1.0)
 
 
 def _log_odds(share: Array) -> Array:

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import FactorCells, Positions, blocks
+from verirec.data.grid import FactorCells, Positions, blocks, totals
 from verirec.exceptions import PropensityError
 from verirec.nuisances.propensities.two_way import ENOUGH, fit_two_way
 
@@ -70,14 +70,12 @@ class FeatureFit:
         n_users, n_items = self.shape
         by_user = np.zeros((n_users, self.item_features.shape[1]))
         for column in range(self.item_features.shape[1]):
-            by_user[:, column] = np.bincount(
-                users, weights=values * self.item_features[items, column], minlength=n_users
-            )
+            by_user[:, column] = totals(users, values * self.item_features[items, column], n_users)
         return np.concatenate(
             [
                 (self.user_features.T @ by_user).ravel(),
-                np.bincount(users, weights=values, minlength=n_users),
-                np.bincount(items, weights=values, minlength=n_items),
+                totals(users, values, n_users),
+                totals(items, values, n_items),
             ]
         )
 

@@ -1,0 +1,14 @@
+"""How often labels are wrong: from an audit, from anchors, or a region of what is possible."""
+
+from verirec.nuisances.noise_rates.anchor import AnchorNoiseRates
+from verirec.nuisances.noise_rates.audit import AuditNoiseRates, AuditSample
+from verirec.nuisances.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
+
+__all__ = [
+    "AnchorNoiseRates",
+    "AuditNoiseRates",
+    "AuditSample",
+    "SeparabilityTest",
+    "identified_region",
+    "weak_separability_test",
+]

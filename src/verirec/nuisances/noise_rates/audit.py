@@ -1,0 +1,247 @@
+"""Noise rates from an audit: pairs of the log whose true labels are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import number_array, one_of, whole_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.grid import cell_keys, checked_positions
+from verirec.exceptions import (
+    AuditError,
+    NoiseRateWarning,
+    ParameterError,
+    SmallAuditWarning,
+    warn_caller,
+)
+from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.losses.noise_rates import checked_groups
+from verirec.nuisances.label_model import LabelModel
+from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
+from verirec.nuisances.propensities import as_propensities
+from verirec.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+ENOUGH: Final = 200
+"""An audit below this leaves the rates too open for most uses."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditSample:
+    """Pairs that somebody was asked about again, with what they truly prefer.
+
+    Parameters
+    ----------
+    users, items
+        Positions, shape (m,). Pairs that are not in the log say nothing about its noise.
+    true_labels
+        0/1, shape (m,).
+
+    Examples
+    --------
+    >>> len(AuditSample([0, 1], [3, 3], [1, 0]))
+    2
+    """
+
+    users: npt.NDArray[Any]
+    items: npt.NDArray[Any]
+    true_labels: npt.NDArray[Any]
+
+    def __post_init__(self) -> None:
+        largest = int(np.iinfo(np.int32).max)
+        for name in ("users", "items"):
+            object.__setattr__(self, name, checked_positions(f"the audit's {name}", getattr(self, name), largest))
+        labels = number_array("the audit's true_labels", self.true_labels, ndim=1, error=AuditError)
+        if not len(self.users) == len(self.items) == len(labels):
+            raise AuditError(
+                "an audit's users, items and true_labels must be of one length; got "
+                f"{len(self.users):,}, {len(self.items):,} and {len(labels):,}"
+            )
+        if len(labels) == 0:
+            raise AuditError("an audit needs pairs with true labels; got none")
+        if not np.isin(labels, (0, 1)).all():
+            raise AuditError(f"the audit's true_labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
+        object.__setattr__(self, "true_labels", labels.astype(np.int8))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def rows_in(self, log: FeedbackLog) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
+        """Give the log's rows of the audited pairs, and their true labels; other pairs are left out, with a warning."""
+        checked_positions("the audit's users", self.users, log.n_users)
+        checked_positions("the audit's items", self.items, log.n_items)
+        logged = cell_keys(log.users, log.items, log.n_items)
+        asked = cell_keys(self.users, self.items, log.n_items)
+        if len(np.unique(asked)) < len(asked):
+            raise AuditError(
+                f"an audit must name each pair once; {len(asked):,} rows name {len(np.unique(asked)):,} pairs"
+            )
+        order = np.argsort(logged)
+        found = order[np.minimum(np.searchsorted(logged, asked, sorter=order), len(logged) - 1)]
+        inside = logged[found] == asked
+        if not inside.all():
+            if not inside.any():
+                raise AuditError(
+                    f"none of the {len(asked):,} audited pairs is in the log: they say nothing of its noise"
+                )
+            warn_caller(
+                f"{int((~inside).sum()):,} of {len(asked):,} audited pairs are not in the log and are left out: only "
+                "pairs with both labels tell how noisy the log is",
+                NoiseRateWarning,
+            )
+        return found[inside], self.true_labels[inside]
+
+
+class AuditNoiseRates:
+    r"""Estimate the noise rates from an audit, with their covariance.
+
+    Parameters
+    ----------
+    method
+        "joint" (default): maximum likelihood of all the log's labels and the audit together, over strata of a
+        cross-fitted score, each with its own share of true positives and all with the same rates. Of n log labels in a
+        stratum, a share :math:`\pi_s (1 - \rho_{01}) + (1 - \pi_s) \rho_{10}` is positive. Which pairs were audited may
+        depend on their score and their label, not on their true label. "direct": the audit's own shares of wrong
+        labels, for a simple random audit.
+    strata
+        Number of strata.
+    folds
+        Of the score's cross-fitting.
+    score
+        The model behind the strata; any score is valid, a good one makes the rates more precise.
+    user_groups, item_groups
+        Group of each user or each item, integers from 0: one pair of rates a group.
+    random_state
+        Of the folds.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> rows = np.random.default_rng(0).choice(len(world.log), 500, replace=False)
+    >>> users, items = world.log.users[rows], world.log.items[rows]
+    >>> audit = AuditSample(users, items, world.at(users, items).true_labels)
+    >>> rates = AuditNoiseRates().fit(world.log, audit=audit)
+    >>> round(rates.rho01, 2), round(rates.rho10, 2)
+    (0.18, 0.09)
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Literal["joint", "direct"] = "joint",
+        strata: int = 10,
+        folds: int = 5,
+        score: LabelModel | None = None,
+        user_groups: npt.ArrayLike | None = None,
+        item_groups: npt.ArrayLike | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.method = method
+        self.strata = strata
+        self.folds = folds
+        self.score = score
+        self.user_groups = user_groups
+        self.item_groups = item_groups
+        self.random_state = random_state
+
+    def fit(self, log: FeedbackLog, *, audit: AuditSample, propensities: Any = None) -> Any:
+        """Estimate the rates of a log's labels.
+
+        Parameters
+        ----------
+        log
+            With the audited pairs in it.
+        audit
+            Their true labels.
+        propensities
+            Weights of the score's fit; by default all rows weigh the same. The rates do not depend on who rates what.
+
+        Returns
+        -------
+        `NoiseRates`, or `GroupedNoiseRates` if there are groups.
+        """
+        one_of("method", self.method, ("joint", "direct"))
+        if not isinstance(audit, AuditSample):
+            raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
+        rows, true_labels = audit.rows_in(checked_log(log))
+        strata = self._strata(log, propensities) if self.method == "joint" else np.zeros(len(log), np.int64)
+        if self.user_groups is None and self.item_groups is None:
+            return self._rates(log.labels, strata, rows, true_labels, "")
+        return self._by_group(log, strata, rows, true_labels)
+
+    def _strata(self, log: FeedbackLog, propensities: Any) -> npt.NDArray[np.int64]:
+        """Sort the log's rows into equal parts by a score that has not seen them."""
+        count = min(whole_number("strata", self.strata), max(len(log) // 20, 1))
+        if propensities is None:
+            weights = np.ones(len(log))
+        else:
+            weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
+        random = as_generator(self.random_state)
+        score = (self.score or LabelModel()).cross_fit(log, weights, self.folds, random)
+        # Ties are common where users and items have few rows: chance breaks them.
+        order = np.lexsort((random.random(len(log)), score))
+        strata = np.empty(len(log), np.int64)
+        strata[order] = np.arange(len(log)) * count // len(log)
+        return strata
+
+    def _rates(
+        self,
+        labels: npt.NDArray[np.int8],
+        strata: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+        true_labels: npt.NDArray[np.int8],
+        where: str,
+    ) -> NoiseRates:
+        for truth, name in ((1, "positive"), (0, "negative")):
+            if not (true_labels == truth).any():
+                rate = "rho01" if truth else "rho10"
+                raise AuditError(
+                    f"an audit without a true {name}{where} cannot tell {rate}; it has {len(rows):,} pairs"
+                )
+        if len(rows) < ENOUGH:
+            warn_caller(
+                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH} or more",
+                SmallAuditWarning,
+            )
+        counts = AuditCounts.of(labels, strata, rows, true_labels)
+        rho01, rho10, covariance, facts = (joint_rates if self.method == "joint" else AuditCounts.direct_rates)(counts)
+        for name, rate in (("rho01", rho01), ("rho10", rho10)):
+            if rate < 1e-6:
+                warn_caller(
+                    f"{name}{where} is estimated at 0, the end of its range: its interval is approximate",
+                    NoiseRateWarning,
+                )
+        facts = {"method": f"audit, {self.method}", "audited": len(rows)} | facts
+        return NoiseRates(rho01, rho10, covariance, facts)
+
+    def _by_group(
+        self,
+        log: FeedbackLog,
+        strata: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+        true_labels: npt.NDArray[np.int8],
+    ) -> GroupedNoiseRates:
+        if self.user_groups is not None and self.item_groups is not None:
+            raise ParameterError("give user_groups or item_groups, not both")
+        by_user = self.user_groups is not None
+        name, size = ("user_groups", log.n_users) if by_user else ("item_groups", log.n_items)
+        groups = checked_groups(name, self.user_groups if by_user else self.item_groups, 2**31)
+        if len(groups) != size:
+            raise ParameterError(f"{name} must have {size:,} entries, one a position; got {len(groups):,}")
+        of_row = groups[log.users if by_user else log.items]
+        rates = []
+        for group in range(int(groups.max()) + 1):
+            inside, audited = np.flatnonzero(of_row == group), of_row[rows] == group
+            if not audited.any():
+                raise AuditError(f"group {group} has no audited pair")
+            place = np.searchsorted(inside, rows[audited])
+            rates.append(
+                self._rates(log.labels[inside], strata[inside], place, true_labels[audited], f" in group {group}")
+            )
+        return GroupedNoiseRates(tuple(rates), **{name: groups})

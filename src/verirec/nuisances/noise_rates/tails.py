@@ -1,0 +1,164 @@
+r"""What the log's most extreme rows say: upper bounds of the noise rates, whatever is true.
+
+Among rows of any kind the share of positive labels is :math:`\rho_{10} + \kappa\,P(r^* = 1) \ge \rho_{10}`, and the
+share of negative ones at least :math:`\rho_{01}`. Rows whose score is lowest and highest give the sharpest bounds; if
+they are truly all negative and all positive, these are the rates themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from verirec.checks import real_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisances.label_model import LabelModel
+from verirec.nuisances.propensities import as_propensities
+from verirec.randomness import RandomState
+
+Array = npt.NDArray[np.float64]
+
+_FEWEST: Final = 20
+"""Rows that a tail has at least: the mean of fewer labels says little."""
+
+
+def tail_rates(labels: npt.NDArray[Any], scores: Array, quantile: float) -> NoiseRates:
+    """Take the mean labels of the lowest and the highest scores for the rates, with binomial variances.
+
+    Examples
+    --------
+    >>> labels = np.array([0] * 45 + [1] * 5 + [0] * 10 + [1] * 40)
+    >>> rates = tail_rates(labels, np.arange(100) / 100, 0.5 - 1e-9)
+    >>> round(rates.rho01, 2), round(rates.rho10, 2)
+    (0.2, 0.1)
+    """
+    count = max(int(np.ceil(quantile * len(labels))), _FEWEST)
+    if 2 * count > len(labels):
+        raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
+    order = np.argsort(scores, kind="stable")
+    low, high = float(labels[order[:count]].mean()), float(labels[order[-count:]].mean())
+    variances = [(share * (1 - share) + 0.5 / count) / count for share in (1 - high, low)]
+    covariance = ((variances[0], 0.0), (0.0, variances[1]))
+    return NoiseRates(1 - high, low, covariance, {"method": "anchor, tails", "rows_in_a_tail": count})
+
+
+def _cross_fitted_tails(
+    log: FeedbackLog, propensities: Any, quantile: float, model: LabelModel | None, random_state: RandomState
+) -> NoiseRates:
+    share = real_number("quantile", quantile, above=0, below=0.5)
+    weights = 1 / as_propensities(propensities, checked_log(log)).at(log.users, log.items)
+    scores = (model or LabelModel()).cross_fit(log, weights, 5, random_state)
+    return tail_rates(log.labels, scores, share)
+
+
+def identified_region(
+    log: FeedbackLog,
+    *,
+    propensities: Any = None,
+    quantile: float = 0.02,
+    confidence: float = 0.95,
+    model: LabelModel | None = None,
+    random_state: RandomState = 0,
+) -> NoiseRegion:
+    r"""Give all noise rates that a log allows without an audit and without weak separability.
+
+    :math:`\rho_{01}` can be anything from 0 to the share of negatives among the rows with the highest scores, and
+    :math:`\rho_{10}` anything from 0 to the share of positives among the lowest. The upper ends of these shares' one-sided
+    intervals bound the region.
+
+    Parameters
+    ----------
+    log
+        With labels of both classes.
+    propensities
+        As in `estimate`: weights of the score's fit.
+    quantile
+        Share of the rows in each tail.
+    confidence
+        Of the two bounds together.
+    model
+        The score, cross-fitted; user and item constants by default.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> world = simulate.world(n_users=200, n_items=300, observed=0.2, random_state=0)
+    >>> region = identified_region(world.log)
+    >>> region.rho01_most > 0.2 and region.rho10_most > 0.1
+    True
+    """
+    tails = _cross_fitted_tails(log, propensities, quantile, model, random_state)
+    # Each bound at half the error, so that both hold together.
+    reach = float(ndtri(1 - (1 - real_number("confidence", confidence, above=0, below=1)) / 2))
+    errors = np.sqrt(np.diag(np.array(tails.covariance)))
+    return NoiseRegion(min(tails.rho01 + reach * errors[0], 0.999), min(tails.rho10 + reach * errors[1], 0.999))
+
+
+@dataclass(frozen=True)
+class SeparabilityTest:
+    """Whether the log's most extreme rows can be all liked and all disliked.
+
+    Parameters
+    ----------
+    statistic, p_value
+        Of the hypothesis that they are: chi-squared with 2 degrees of freedom.
+    liked_in_lowest, disliked_in_highest
+        Estimated share of truly liked pairs among the rows with the lowest scores, and of disliked ones among the
+        highest: 0 under weak separability.
+    """
+
+    statistic: float
+    p_value: float
+    liked_in_lowest: float
+    disliked_in_highest: float
+
+
+def weak_separability_test(
+    log: FeedbackLog,
+    rates: NoiseRates,
+    *,
+    propensities: Any = None,
+    quantile: float = 0.02,
+    model: LabelModel | None = None,
+    random_state: RandomState = 0,
+) -> SeparabilityTest:
+    """Test the assumption behind the anchor rule against rates that do not rest on it.
+
+    Noisy labels alone cannot tell: rates from an audit, or known ones, are compared with what the tails would imply.
+
+    Parameters
+    ----------
+    log
+        To find the tails in.
+    rates
+        From `AuditNoiseRates`, or known.
+    propensities, quantile, model, random_state
+        As in `identified_region`.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> world = simulate.world(n_users=200, n_items=300, observed=0.2, weak_separability=False, random_state=0)
+    >>> weak_separability_test(world.log, NoiseRates(0.2, 0.1)).p_value < 0.01
+    True
+    """
+    if not isinstance(rates, NoiseRates):
+        raise ParameterError(f"rates must be a NoiseRates; got {type(rates).__name__}")
+    tails = _cross_fitted_tails(log, propensities, quantile, model, random_state)
+    excess = np.array([tails.rho01 - rates.rho01, tails.rho10 - rates.rho10])
+    covariance = np.array(tails.covariance)
+    if rates.covariance is not None:
+        covariance = covariance + np.array(rates.covariance)
+    statistic = float(excess @ np.linalg.solve(covariance, excess))
+    # Only an excess speaks against separability; a deficit is chance.
+    if (excess <= 0).all():
+        statistic = 0.0
+    disliked, liked = np.clip(excess / rates.kappa, 0, 1)
+    return SeparabilityTest(statistic, float(chi2.sf(statistic, 2)), float(liked), float(disliked))
