@@ -1,8 +1,8 @@
 r"""Noise rates from anchors: pairs that are surely liked or surely not (paper, Section 3.3).
 
-If some pair is surely disliked, the smallest P(r = 1) of any pair is :math:`\rho_{10}`; if some pair is surely liked, the
-largest is :math:`1 - \rho_{01}`. Both rest on that assumption, weak separability, and on h being right where it is most
-extreme.
+If some pair is surely disliked, the smallest P(r = 1) of any pair is :math:`\rho_{10}`; if some pair is surely liked,
+the largest is :math:`1 - \rho_{01}`. Both rest on that assumption, weak separability, and on h being right where it is
+most extreme.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
+Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 Rule = Literal["extremes", "quantiles", "tails", "batches"]
 
 _BINS: Final = 1 << 16
@@ -42,7 +43,7 @@ class AnchorNoiseRates:
     quantile
         Of "quantiles" and "tails".
     model
-        h, if it is to be fitted here: `LabelModel` with 4 factors by default.
+        h, if it is to be fitted here.
     folds
         Of the cross-fitting of "tails".
     refits
@@ -112,7 +113,7 @@ class AnchorNoiseRates:
         real_number("quantile", self.quantile, above=0, below=0.5)
         weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
         random = as_generator(self.random_state)
-        model = self.model or LabelModel(rank=4)
+        model = self.model or LabelModel()
         own = None if h is None else as_predictions(h, log.n_users, log.n_items)
         if self.rule == "tails":
             scores = model.cross_fit(log, weights, self.folds, random) if own is None else own.at(log.users, log.items)
@@ -120,8 +121,8 @@ class AnchorNoiseRates:
         else:
             rates = self._from_grid(log, weights, model, own, predictions, random)
         warn_caller(
-            f"anchor noise rates ({self.rule}) assume that some pairs are surely liked and some surely not, and that h is "
-            "right at its extremes; where that fails they are too large, or noise. An audit of 200 pairs needs neither",
+            f"anchor noise rates ({self.rule}) assume that some pairs are surely liked and some surely not, and that h "
+            "is right at its extremes; where that fails they are too large, or noise. An audit of 200 pairs needs neither",
             NoiseRateWarning,
         )
         return rates
@@ -150,7 +151,7 @@ class AnchorNoiseRates:
             covariance = ((a, b), (b, d))
         return NoiseRates(1 - high, low, covariance, {"method": f"anchor, {self.rule}"})
 
-    def _low_and_high(self, h: CellValues, pairs: tuple[Array, Array] | None) -> tuple[float, float]:
+    def _low_and_high(self, h: CellValues, pairs: Pairs | None) -> tuple[float, float]:
         if pairs is not None:
             low, high = h.at(*pairs)
             return _probability(float(low)), _probability(float(high))
@@ -161,7 +162,7 @@ class AnchorNoiseRates:
 
     def _batch_extremes(
         self, log: FeedbackLog, predictions: PredictionsLike | None, random: np.random.Generator
-    ) -> tuple[Array, Array]:
+    ) -> Pairs:
         """Find the pairs with the smallest and the largest f among random ones."""
         if predictions is None:
             raise ParameterError('rule="batches" needs predictions: it looks for their smallest and largest')

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.grid import cell_keys, checked_positions
+from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import (
     AuditError,
     NoiseRateWarning,
@@ -112,8 +113,6 @@ class AuditNoiseRates:
         Number of strata.
     folds
         Of the score's cross-fitting.
-    score
-        The model behind the strata; any score is valid, a good one makes the rates more precise.
     user_groups, item_groups
         Group of each user or each item, integers from 0: one pair of rates a group.
     random_state
@@ -137,7 +136,6 @@ class AuditNoiseRates:
         method: Literal["joint", "direct"] = "joint",
         strata: int = 10,
         folds: int = 5,
-        score: LabelModel | None = None,
         user_groups: npt.ArrayLike | None = None,
         item_groups: npt.ArrayLike | None = None,
         random_state: RandomState = 0,
@@ -145,12 +143,18 @@ class AuditNoiseRates:
         self.method = method
         self.strata = strata
         self.folds = folds
-        self.score = score
         self.user_groups = user_groups
         self.item_groups = item_groups
         self.random_state = random_state
 
-    def fit(self, log: FeedbackLog, *, audit: AuditSample, propensities: Any = None) -> Any:
+    def fit(
+        self,
+        log: FeedbackLog,
+        *,
+        audit: AuditSample,
+        propensities: Any = None,
+        scores: PredictionsLike | None = None,
+    ) -> Any:
         """Estimate the rates of a log's labels.
 
         Parameters
@@ -161,6 +165,9 @@ class AuditNoiseRates:
             Their true labels.
         propensities
             Weights of the score's fit; by default all rows weigh the same. The rates do not depend on who rates what.
+        scores
+            The score behind the strata, in any form of predictions, by a model that was not fitted to these labels;
+            by default `LabelModel`, cross-fitted. Any score is valid, a good one makes the rates more precise.
 
         Returns
         -------
@@ -170,20 +177,22 @@ class AuditNoiseRates:
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
         rows, true_labels = audit.rows_in(checked_log(log))
-        strata = self._strata(log, propensities) if self.method == "joint" else np.zeros(len(log), np.int64)
+        strata = self._strata(log, propensities, scores) if self.method == "joint" else np.zeros(len(log), np.int64)
         if self.user_groups is None and self.item_groups is None:
             return self._rates(log.labels, strata, rows, true_labels, "")
         return self._by_group(log, strata, rows, true_labels)
 
-    def _strata(self, log: FeedbackLog, propensities: Any) -> npt.NDArray[np.int64]:
+    def _strata(self, log: FeedbackLog, propensities: Any, scores: PredictionsLike | None) -> npt.NDArray[np.int64]:
         """Sort the log's rows into equal parts by a score that has not seen them."""
         count = min(whole_number("strata", self.strata), max(len(log) // 20, 1))
-        if propensities is None:
-            weights = np.ones(len(log))
-        else:
-            weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
         random = as_generator(self.random_state)
-        score = (self.score or LabelModel()).cross_fit(log, weights, self.folds, random)
+        if scores is not None:
+            score = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
+        else:
+            weights = np.ones(len(log))
+            if propensities is not None:
+                weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
+            score = LabelModel().cross_fit(log, weights, self.folds, random)
         # Ties are common where users and items have few rows: chance breaks them.
         order = np.lexsort((random.random(len(log)), score))
         strata = np.empty(len(log), np.int64)
@@ -206,15 +215,16 @@ class AuditNoiseRates:
                 )
         if len(rows) < ENOUGH:
             warn_caller(
-                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH} or more",
+                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
                 SmallAuditWarning,
             )
         counts = AuditCounts.of(labels, strata, rows, true_labels)
-        rho01, rho10, covariance, facts = (joint_rates if self.method == "joint" else AuditCounts.direct_rates)(counts)
-        for name, rate in (("rho01", rho01), ("rho10", rho10)):
+        estimate_rates = joint_rates if self.method == "joint" else AuditCounts.direct_rates
+        rho01, rho10, covariance, facts = estimate_rates(counts)
+        for which, rate in (("rho01", rho01), ("rho10", rho10)):
             if rate < 1e-6:
                 warn_caller(
-                    f"{name}{where} is estimated at 0, the end of its range: its interval is approximate",
+                    f"{which}{where} is estimated at 0, the end of its range: its interval is approximate",
                     NoiseRateWarning,
                 )
         facts = {"method": f"audit, {self.method}", "audited": len(rows)} | facts

@@ -57,7 +57,7 @@ class AuditCounts:
 
     @property
     def flips(self) -> tuple[float, float, float, float]:
-        """Audited rows over all strata: positives logged wrong, all positives, negatives logged wrong, all negatives."""
+        """Audited rows: positives that were logged wrong, all positives, negatives that were, all negatives."""
         table = self.both.sum(axis=0)
         return float(table[0, 1]), float(table[:, 1].sum()), float(table[1, 0]), float(table[:, 0].sum())
 
@@ -92,8 +92,7 @@ def joint_rates(counts: AuditCounts) -> Rates:
     audited = counts.both.sum(axis=1)
     share = (audited[:, 1] + 1) / (audited.sum(axis=1) + 2)
     size = counts.positive + counts.negative + audited.sum(axis=1)
-    step = 0
-    for step in range(_MOST_STEPS):
+    for _ in range(_MOST_STEPS):
         before = rho01, rho10
         said = share * (1 - rho01) + (1 - share) * rho10
         # Of the rows without an audit: how many are truly positive, by what they said.
@@ -105,7 +104,7 @@ def joint_rates(counts: AuditCounts) -> Rates:
         rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / all_negative
         if max(abs(rho01 - before[0]), abs(rho10 - before[1])) < _CONVERGED:
             break
-    facts = {"positives": positives, "negatives": negatives, "strata": len(share), "steps": step + 1}
+    facts = {"positives": positives, "negatives": negatives, "strata": len(share)}
     return _kept_apart(rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts)
 
 

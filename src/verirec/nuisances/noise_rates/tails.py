@@ -17,10 +17,10 @@ from scipy.stats import chi2
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisances.label_model import LabelModel
-from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
@@ -50,41 +50,43 @@ def tail_rates(labels: npt.NDArray[Any], scores: Array, quantile: float) -> Nois
 
 
 def _cross_fitted_tails(
-    log: FeedbackLog, propensities: Any, quantile: float, model: LabelModel | None, random_state: RandomState
+    log: FeedbackLog, scores: PredictionsLike | None, quantile: float, random_state: RandomState
 ) -> NoiseRates:
     share = real_number("quantile", quantile, above=0, below=0.5)
-    weights = 1 / as_propensities(propensities, checked_log(log)).at(log.users, log.items)
-    scores = (model or LabelModel()).cross_fit(log, weights, 5, random_state)
-    return tail_rates(log.labels, scores, share)
+    if scores is None:
+        values = LabelModel().cross_fit(checked_log(log), np.ones(len(log)), 5, random_state)
+    else:
+        values = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
+    return tail_rates(log.labels, values, share)
 
 
 def identified_region(
     log: FeedbackLog,
     *,
-    propensities: Any = None,
+    scores: PredictionsLike | None = None,
     quantile: float = 0.02,
     confidence: float = 0.95,
-    model: LabelModel | None = None,
     random_state: RandomState = 0,
 ) -> NoiseRegion:
     r"""Give all noise rates that a log allows without an audit and without weak separability.
 
     :math:`\rho_{01}` can be anything from 0 to the share of negatives among the rows with the highest scores, and
-    :math:`\rho_{10}` anything from 0 to the share of positives among the lowest. The upper ends of these shares' one-sided
-    intervals bound the region.
+    :math:`\rho_{10}` anything from 0 to the share of positives among the lowest. The upper ends of these
+    shares' one-sided intervals bound the region.
 
     Parameters
     ----------
     log
         With labels of both classes.
-    propensities
-        As in `estimate`: weights of the score's fit.
+    scores
+        What sorts the rows, in any form of predictions, by a model that was not fitted to these labels; by default
+        user and item constants, cross-fitted.
     quantile
         Share of the rows in each tail.
     confidence
         Of the two bounds together.
-    model
-        The score, cross-fitted; user and item constants by default.
+    random_state
+        Of the cross-fitting.
 
     Examples
     --------
@@ -94,7 +96,7 @@ def identified_region(
     >>> region.rho01_most > 0.2 and region.rho10_most > 0.1
     True
     """
-    tails = _cross_fitted_tails(log, propensities, quantile, model, random_state)
+    tails = _cross_fitted_tails(log, scores, quantile, random_state)
     # Each bound at half the error, so that both hold together.
     reach = float(ndtri(1 - (1 - real_number("confidence", confidence, above=0, below=1)) / 2))
     errors = np.sqrt(np.diag(np.array(tails.covariance)))
@@ -124,9 +126,8 @@ def weak_separability_test(
     log: FeedbackLog,
     rates: NoiseRates,
     *,
-    propensities: Any = None,
+    scores: PredictionsLike | None = None,
     quantile: float = 0.02,
-    model: LabelModel | None = None,
     random_state: RandomState = 0,
 ) -> SeparabilityTest:
     """Test the assumption behind the anchor rule against rates that do not rest on it.
@@ -139,7 +140,7 @@ def weak_separability_test(
         To find the tails in.
     rates
         From `AuditNoiseRates`, or known.
-    propensities, quantile, model, random_state
+    scores, quantile, random_state
         As in `identified_region`.
 
     Examples
@@ -151,7 +152,7 @@ def weak_separability_test(
     """
     if not isinstance(rates, NoiseRates):
         raise ParameterError(f"rates must be a NoiseRates; got {type(rates).__name__}")
-    tails = _cross_fitted_tails(log, propensities, quantile, model, random_state)
+    tails = _cross_fitted_tails(log, scores, quantile, random_state)
     excess = np.array([tails.rho01 - rates.rho01, tails.rho10 - rates.rho10])
     covariance = np.array(tails.covariance)
     if rates.covariance is not None:

@@ -107,11 +107,11 @@ class _System:
             )
             return row_step, column_step
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
-        schur: Array = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
+        schur = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
         if self.l2 == 0:
             # Adding a number to every user and taking it from every item changes nothing: ask for a mean of 0.
             mean = np.outer(np.ones(len(self.columns)), self.columns / self.columns.sum())
-            schur = np.asarray(schur + self.column_diagonal.mean() * mean, dtype=np.float64)
+            schur += float(self.column_diagonal.mean()) * mean
         column_step = np.linalg.solve(schur, column_side - to_columns @ (row_side / self.row_diagonal))
         return (row_side - to_rows @ column_step) / self.row_diagonal, column_step
 
