@@ -207,11 +207,11 @@ class AuditNoiseRates:
         true_labels: npt.NDArray[np.int8],
         where: str,
     ) -> NoiseRates:
-        for truth, name in ((1, "positive"), (0, "negative")):
+        for truth, kind in ((1, "positive"), (0, "negative")):
             if not (true_labels == truth).any():
-                rate = "rho01" if truth else "rho10"
+                untold = "rho01" if truth else "rho10"
                 raise AuditError(
-                    f"an audit without a true {name}{where} cannot tell {rate}; it has {len(rows):,} pairs"
+                    f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(rows):,} pairs"
                 )
         if len(rows) < ENOUGH:
             warn_caller(

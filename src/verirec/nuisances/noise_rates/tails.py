@@ -132,7 +132,8 @@ def weak_separability_test(
 ) -> SeparabilityTest:
     """Test the assumption behind the anchor rule against rates that do not rest on it.
 
-    Noisy labels alone cannot tell: rates from an audit, or known ones, are compared with what the tails would imply.
+    Noisy labels alone cannot tell: rates from an audit, or known ones, are compared with what the tails would imply. A
+    rejection says that the rows which this score finds at its ends are no anchors; a sharper score may find some.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,7 @@ class _System:
             )
             return row_step, column_step
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
-        schur = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
+        schur: npt.NDArray[Any] = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
         if self.l2 == 0:
             # Adding a number to every user and taking it from every item changes nothing: ask for a mean of 0.
             mean = np.outer(np.ones(len(self.columns)), self.columns / self.columns.sum())
