@@ -1,6 +1,6 @@
 """verirec: how good is a recommender really, when its feedback is selective and noisy?"""
 
-from verirec import metrics, simulate
+from verirec import metrics, simulate, theory
 from verirec.data import (
     Dataset,
     Factors,
@@ -13,7 +13,7 @@ from verirec.data import (
     split,
     split_unbiased,
 )
-from verirec.estimators import Estimate, EstimateRange, Estimates, estimate
+from verirec.estimators import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.noise_rates import (
@@ -61,6 +61,7 @@ __all__ = [
     "UnbiasedSplit",
     "__version__",
     "estimate",
+    "estimate_ranking",
     "identified_region",
     "load_dataset",
     "metrics",
@@ -68,5 +69,6 @@ __all__ = [
     "simulate",
     "split",
     "split_unbiased",
+    "theory",
     "weak_separability_test",
 ]

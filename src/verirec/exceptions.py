@@ -111,6 +111,10 @@ class OverlapWarning(VerirecWarning):
     """A few rows carry much of the weight: parts of the grid are hardly ever logged."""
 
 
+class MisfitWarning(VerirecWarning):
+    """An estimate is outside of what is possible: propensities or noise rates do not fit the log."""
+
+
 class NoiseRateWarning(VerirecWarning):
     """Noise rates that leave little signal, lie on a boundary, or rest on an assumption that may not hold."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,17 @@ def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | No
     return parts
 
 
-_MOST_TAKEN = 0.95
+_MOST_TAKEN: Final = 0.95
+
+
+def normal_estimate(
+    linearised: Linearised, rows: Rows, rate_gradient: Array | None, confidence: float, facts: dict[str, Any]
+) -> Estimate:
+    """Put a value, its standard error and its normal interval together."""
+    parts = variance_parts(linearised, rows, rate_gradient)
+    error = float(np.sqrt(sum(parts.values())))
+    bounds = normal_interval(linearised.value, error, confidence)
+    return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
 
 
 def normal_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
@@ -117,18 +127,26 @@ def normal_interval(value: float, error: float, confidence: float) -> tuple[floa
     return value - reach, value + reach
 
 
-def bootstrap_values(
-    linearised: Linearised, rows: Rows, rate_shift: Array, draws: int, random: np.random.Generator
-) -> Array:
-    r"""Draw whole users with replacement, and give the estimate of each draw.
+def bootstrapped(
+    estimate: Estimate, linearised: Linearised, rows: Rows, draws: int, random: np.random.Generator
+) -> Estimate:
+    """Replace an estimate's normal interval by that of a bootstrap over users.
 
-    Each user brings their rows and their unobserved pairs; propensities and imputed errors stay as they are.
-
-    Parameters
-    ----------
-    rate_shift
-        What the uncertainty of the noise rates adds to each draw, shape (draws,).
+    Each draw takes whole users, with their rows and their unobserved pairs, with replacement; propensities and imputed
+    errors stay as they are, and the noise rates' uncertainty is added as normal.
     """
+    parts = estimate.diagnostics["variance"]
+    values = _values_by_users(linearised, rows, draws, random)
+    values += random.normal(0, np.sqrt(parts["noise_rates"] + parts["sample"]), draws)
+    tail = (1 - estimate.confidence) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    facts = {name: fact for name, fact in estimate.diagnostics.items() if name != "variance"} | {"draws": draws}
+    error = float(values.std(ddof=1))
+    return replace(estimate, standard_error=error, interval=(float(low), float(high)), diagnostics=facts)
+
+
+def _values_by_users(linearised: Linearised, rows: Rows, draws: int, random: np.random.Generator) -> Array:
+    """Draw whole users with replacement, and give the estimate of each draw."""
     log, n_users = rows.log, rows.log.n_users
     numerators = totals(log.users, linearised.terms, n_users)
     if linearised.imputed is not None:
@@ -144,4 +162,4 @@ def bootstrap_values(
         counts = np.bincount(random.integers(n_users, size=n_users), minlength=n_users)
         mass = float(counts @ shares)
         values[draw] = float(counts @ numerators) / mass if mass > 0 else linearised.value
-    return values + rate_shift
+    return values

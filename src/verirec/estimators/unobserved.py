@@ -119,10 +119,13 @@ def visit_unobserved(
 
 
 def over_grid(
-    function: Callable[[Block], Result], shape: tuple[int, int], *, parallel: bool
+    function: Callable[[Block], Result], shape: tuple[int, int], *, parallel: bool, cells_of_a_row: int = 1
 ) -> Iterator[tuple[Block, Result]]:
-    """Apply a function to each block of the grid, by two threads where that is safe; results in the grid's order."""
-    walk = list(blocks(*shape, max_cells=_BLOCK))
+    """Apply a function to each block of the grid, by two threads where that is safe; results in the grid's order.
+
+    A grid of one column whose rows stand for many cells each, `cells_of_a_row`, is walked in blocks of whole rows.
+    """
+    walk = list(blocks(*shape, max_cells=max(_BLOCK // cells_of_a_row, 1)))
     if not parallel:
         yield from ((block, function(block)) for block in walk)
         return

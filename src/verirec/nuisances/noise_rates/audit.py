@@ -127,7 +127,7 @@ class AuditNoiseRates:
     >>> audit = AuditSample(users, items, world.at(users, items).true_labels)
     >>> rates = AuditNoiseRates().fit(world.log, audit=audit)
     >>> round(rates.rho01, 2), round(rates.rho10, 2)
-    (0.18, 0.09)
+    (0.23, 0.08)
     """
 
     def __init__(

@@ -85,7 +85,7 @@ def joint_rates(counts: AuditCounts) -> Rates:
     >>> counts = AuditCounts(np.array([170.0, 730.0]), np.array([830.0, 270.0]), both)
     >>> rho01, rho10, _, _ = joint_rates(counts)
     >>> round(rho01, 3), round(rho10, 3)
-    (0.2, 0.111)
+    (0.191, 0.107)
     """
     wrong1, positives, wrong0, negatives = counts.flips
     rho01, rho10 = (wrong1 + 0.5) / (positives + 1), (wrong0 + 0.5) / (negatives + 1)

@@ -30,9 +30,9 @@ class GivenPropensity(Propensities):
 
     Examples
     --------
-    >>> GivenPropensity(np.array([[0.1, 0.2], [0.3, 0.4]])).at([0, 1], [1, 1]).tolist()
+    >>> GivenPropensity([[0.1, 0.2], [0.3, 0.4]]).at([0, 1], [1, 1]).tolist()
     [0.2, 0.4]
-    >>> GivenPropensity(np.array([[0.1, 0.0]]))
+    >>> GivenPropensity([[0.1, 0.0]])
     Traceback (most recent call last):
     verirec.exceptions.PropensityError: propensities must be above 0 and at most 1; 1 of 2 are not (first: 0)
     """

@@ -42,7 +42,7 @@ class LogisticPropensity:
     >>> log = FeedbackLog.from_arrays(users, items, [1, 0, 1, 1, 0, 0], n_users=4, n_items=4)
     >>> p = LogisticPropensity(l2=0.1).fit(log)
     >>> p.at([0, 3], [0, 3]).round(3).tolist()
-    [0.957, 0.014]
+    [0.978, 0.004]
     """
 
     def __init__(self, *, l2: float | None = None, features: bool = True, floor: float | None = None) -> None:

@@ -1,0 +1,245 @@
+r"""How well a recommender ranks, corrected for selection and noise.
+
+DCG and its relatives are linear in the labels: with :math:`l(f, 1)` the discount of a pair's place and
+:math:`l(f, 0) = 0`, DCG is a mean loss like any other, and the doubly robust estimator serves it as it is. AUC is a
+ratio of two sums over pairs of pairs, each linear in either label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import real_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimators.estimate import (
+    Estimates,
+    Rates,
+    checked_rates,
+    judgeable,
+    rate_gradient,
+    refuse_weights,
+)
+from verirec.estimators.formulas import Linearised, dr
+from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimators.rows import LabelledErrors, Rows
+from verirec.estimators.unobserved import Block, Unobserved, over_grid
+from verirec.exceptions import MisfitWarning, warn_caller
+from verirec.losses import NoiseRegion, correct_labels
+from verirec.metrics.ranking import checked_depth
+from verirec.nuisances.imputation import impute_constant
+from verirec.nuisances.propensities import as_propensities
+
+Array = npt.NDArray[np.float64]
+
+
+def estimate_ranking(
+    scores: PredictionsLike,
+    log: FeedbackLog,
+    *,
+    propensities: Any = None,
+    noise_rates: Rates | NoiseRegion | None = None,
+    k: int | Iterable[int] = 5,
+    confidence: float = 0.95,
+) -> Estimates:
+    r"""Estimate how well scores rank all items for all users by what people truly prefer.
+
+    Over the whole grid, rated or not, each user's items are ranked by score; where scores tie, a place is shared.
+
+    - ``auc``: the chance that a liked pair scores above one that is not, over all pairs; self-normalised inverse
+      propensities, a pair never compared with itself.
+    - ``dcg@k``: mean over users of :math:`\sum_{j \le k} r^*_j / \log_2(1 + j)`; ``ndcg@k``: divided by its largest
+      value, that of a user who likes k items or more; ``precision@k``: mean share of liked items among the k best.
+    - ``recall@k``: share of all liked pairs that are among their user's k best. (A mean of users' own recalls would
+      need each user's number of liked items, which no log tells.)
+
+    All but AUC are doubly robust with one imputed label for all pairs.
+
+    Parameters
+    ----------
+    scores
+        As `estimate`'s predictions, for all pairs; only their order counts.
+    log, propensities, noise_rates, confidence
+        As in `estimate`. Without noise rates nothing is corrected for noise.
+    k
+        Depth, or several.
+
+    Examples
+    --------
+    >>> from verirec import NoiseRates, simulate
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> p = world.propensity_values
+    >>> result = estimate_ranking(world.preferences, world.log, propensities=p, noise_rates=NoiseRates(0.2, 0.1))
+    >>> from verirec.metrics import auc
+    >>> truth = auc(world.true_labels.ravel(), world.preferences.ravel())
+    >>> bool(result["auc"].interval[0] < truth < result["auc"].interval[1])
+    True
+    """
+    if isinstance(noise_rates, NoiseRegion):
+        return _over_region(scores, log, propensities, noise_rates, k, confidence)
+    level = real_number("confidence", confidence, above=0, below=1)
+    depths = [checked_depth(depth) for depth in (k if isinstance(k, Iterable) else [k])]
+    values = as_predictions(scores, judgeable(log).n_users, log.n_items)
+    refuse_weights(log, ["ranking estimates"])
+    rates = checked_rates(noise_rates, log)
+    fitted = as_propensities(propensities, log)
+    p, nothing = fitted.at(log.users, log.items), np.zeros(len(log))
+    labels = correct_labels(log.labels, rates, log.users, log.items)
+    rows = Rows(log, nothing, nothing, labels, fitted, p)
+    own = values.at(log.users, log.items)
+    above, tied = places(values, log, own, max(depths))
+    formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}
+    for depth in depths:
+        formulas |= _at_depth(depth, above, tied)
+    results = {}
+    for name, formula in formulas.items():
+        linearised = formula(rows)
+        gradient = rate_gradient(formula, rows, linearised.value)
+        facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
+        results[name] = normal_estimate(linearised, rows, gradient, level, facts)
+    _warn_if_impossible(results)
+    return Estimates(results, "how well all items are ranked")
+
+
+def _over_region(
+    scores: PredictionsLike, log: FeedbackLog, propensities: Any, region: NoiseRegion, k: Any, confidence: float
+) -> Estimates:
+    fitted = as_propensities(propensities, judgeable(log))
+    depths = list(k) if isinstance(k, Iterable) else k
+    corners = [
+        estimate_ranking(scores, log, propensities=fitted, noise_rates=corner, k=depths, confidence=confidence)
+        for corner in region.corners
+    ]
+    return Estimates({name: EstimateRange.over([one[name] for one in corners]) for name in corners[0]}, corners[0].of)
+
+
+def _warn_if_impossible(results: dict[str, Estimate]) -> None:
+    for name, one in results.items():
+        if not name.startswith("dcg") and (one.interval[0] > 1 or one.interval[1] < 0):
+            warn_caller(
+                f"{name} is estimated at {one.value:.3g}, outside of 0 and 1: the propensities, or the noise rates, do "
+                "not fit this log (are pairs logged more often the more they are liked?)",
+                MisfitWarning,
+            )
+            return
+
+
+def places(values: CellValues, log: FeedbackLog, own: Array, depth: int) -> tuple[Array, Array]:
+    """Give for each row how many of the user's items score higher, and how many the same, itself included.
+
+    Rows that are not among the user's `depth` best have an infinite number above them.
+    """
+    n_users, n_items = values.shape
+    above, tied = np.full(len(log), np.inf), np.ones(len(log))
+    order = np.argsort(log.users, kind="stable")
+    starts = np.searchsorted(log.users[order], np.arange(n_users + 1))
+    last = max(n_items - depth, 0)
+
+    def visit(block: Block) -> tuple[Positions, Array, Array]:
+        users, _ = block
+        whole = values.block(users, np.arange(n_items))
+        threshold = np.partition(whole, last, axis=1)[:, last]
+        rows = order[starts[users[0]] : starts[users[-1] + 1]]
+        rows = rows[own[rows] >= threshold[log.users[rows] - users[0]]]
+        higher, same = np.empty(len(rows)), np.empty(len(rows))
+        for place, row in enumerate(rows):
+            line = whole[log.users[row] - users[0]]
+            higher[place], same[place] = np.count_nonzero(line > own[row]), np.count_nonzero(line == own[row])
+        return rows, higher, same
+
+    # Blocks of whole users: a place is one among all of a user's items.
+    for _, (rows, higher, same) in over_grid(visit, (n_users, 1), parallel=values.parallel, cells_of_a_row=n_items):
+        above[rows], tied[rows] = higher, same
+    return above, tied
+
+
+def _at_depth(depth: int, above: Array, tied: Array) -> dict[str, Callable[[Rows], Linearised]]:
+    """Give the metrics at a depth as functions of the rows."""
+
+    def gained(by_place: Array) -> tuple[Array, float]:
+        """Share the gains of a tie's places among its items; and give the sum of all places' gains."""
+        so_far = np.append(0.0, np.cumsum(by_place))
+        first = np.minimum(above, len(by_place)).astype(np.int64)
+        after = np.minimum(above + tied, len(by_place)).astype(np.int64)
+        return (so_far[after] - so_far[first]) / tied, float(so_far[-1])
+
+    def mean_gain(by_place: Callable[[int], Array]) -> Callable[[Rows], Linearised]:
+        def formula(rows: Rows) -> Linearised:
+            gains, of_user = gained(by_place(min(depth, rows.log.n_items)))
+            return _doubly_robust(rows, gains, of_user)
+
+        return formula
+
+    discounts = mean_gain(_discounts)
+    return {
+        f"dcg@{depth}": discounts,
+        f"ndcg@{depth}": mean_gain(lambda count: _discounts(count) / _discounts(count).sum()),
+        f"precision@{depth}": mean_gain(lambda count: np.ones(count) / depth),
+        f"recall@{depth}": lambda rows: _ratio(
+            mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
+        ),
+    }
+
+
+def _discounts(count: int) -> Array:
+    return np.asarray(1 / np.log2(np.arange(2, count + 2)))
+
+
+def _doubly_robust(rows: Rows, gains: Array, of_user: float) -> Linearised:
+    """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
+    log = rows.log
+    # A mean over cells times the number of items is a mean over users.
+    rows = replace(rows, difference=gains * log.n_items)
+    by_user = (of_user - totals(log.users, gains, log.n_users)) * log.n_items
+    unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
+    labels = impute_constant(rows.labels.values, log, rows.weights)
+    return dr(rows, LabelledErrors(labels, rows, unobserved))
+
+
+def _ratio(top: Linearised, bottom: Linearised) -> Linearised:
+    """Divide two estimates."""
+    value = top.value / bottom.value
+
+    def divided(name: str) -> Array:
+        return np.asarray((getattr(top, name) - value * getattr(bottom, name)) / bottom.value)
+
+    return Linearised(
+        value, divided("influence"), divided("label_slopes"), divided("p_slopes"), divided("terms"), facts=top.facts
+    )
+
+
+def _auc(rows: Rows, scores: Array) -> Linearised:
+    r"""Weigh liked against disliked pairs.
+
+    :math:`\sum_{k \ne l} w_k w_l\, \tilde r_k (1 - \tilde r_l)\, [s_k > s_l] \,/ \sum_{k \ne l} w_k w_l\,
+    \tilde r_k (1 - \tilde r_l)`, ties half. A pair with itself is left out: its corrected label times the opposite is
+    not zero on average.
+    """
+    _, tie = np.unique(scores, return_inverse=True)
+    liked, disliked = rows.weights * rows.labels.values, rows.weights * (1 - rows.labels.values)
+
+    def up_to(values: Array) -> Array:
+        """Add up what scores below each row, and half of what ties with it, itself left out."""
+        of_tie = totals(tie, values, int(tie.max()) + 1)
+        return np.asarray((np.cumsum(of_tie) - of_tie / 2)[tie] - values / 2)
+
+    below = up_to(disliked)
+    all_liked, all_disliked = float(liked.sum()), float(disliked.sum())
+    above = all_liked - liked - up_to(liked)
+    comparisons = all_liked * all_disliked - float(liked @ disliked)
+    value = float(liked @ below) / comparisons
+    of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
+    influence = (liked * of_liked + disliked * of_disliked) / comparisons
+    return Linearised(
+        value,
+        influence,
+        rows.weights * (of_liked - of_disliked) / comparisons,
+        -influence,
+        influence,
+    )
