@@ -10,6 +10,7 @@ from verirec.data import (
     UnbiasedSplit,
     load_dataset,
     read_log,
+    read_predictions,
     split,
     split_unbiased,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "load_dataset",
     "metrics",
     "read_log",
+    "read_predictions",
     "simulate",
     "split",
     "split_unbiased",

@@ -10,6 +10,7 @@ import typer
 
 from verirec import __version__
 from verirec.cli import datasets, demo
+from verirec.cli.estimate import estimate_command
 from verirec.exceptions import VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -26,6 +27,7 @@ app = typer.Typer(
     help="How good is a recommender really, when its feedback is selective and noisy?",
 )
 app.command("demo")(demo.demo)
+app.command("estimate")(estimate_command)
 app.add_typer(datasets.app, name="datasets")
 
 

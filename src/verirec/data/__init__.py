@@ -4,6 +4,7 @@ from verirec.data.datasets import Dataset, load_dataset
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_log
 from verirec.data.ids import IdMap
+from verirec.data.prediction_files import read_predictions
 from verirec.data.predictions import Factors, as_predictions
 from verirec.data.splits import Split, UnbiasedSplit, split, split_unbiased
 
@@ -17,6 +18,7 @@ __all__ = [
     "as_predictions",
     "load_dataset",
     "read_log",
+    "read_predictions",
     "split",
     "split_unbiased",
 ]

@@ -15,7 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
-from verirec.data.ids import is_text
+from verirec.data.grid import Positions
+from verirec.data.ids import encode_ids, is_text, refuse_missing
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
@@ -75,6 +76,36 @@ def read_log(
     with _frugal_memory():
         table, roles = _read(file, ending, roles, delimiter, columns)
         return log_from_table(table, roles, from_text=ending != ".parquet", **named)
+
+
+def read_pairs(path: str | Path, roles: Roles, log: FeedbackLog, what: str) -> tuple[Positions, Positions, Any]:
+    """Read a file of pairs with a number each, by the ids of a log: (users, items, numbers).
+
+    Parameters
+    ----------
+    path
+        In any format that `read_log` takes.
+    roles
+        Of its columns; the third is the number.
+    log
+        Whose ids the file uses; an unknown one is an `UnknownIdError`.
+    what
+        What the file holds, for errors.
+    """
+    file = Path(path)
+    ending = _ending(file, is_text=False)
+    table, settled = _read(file, ending, roles, None, None)
+    if len(table) == 0:
+        raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
+    positions = []
+    for name, catalogue in ((str(settled.user), log.user_ids), (str(settled.item), log.item_ids)):
+        codes, ids = encode_ids(table[name], f"{what} {name}", from_text=ending != ".parquet")
+        positions.append(catalogue.positions(ids.arrow(), name=f"{what} {name}")[codes])
+    column = table[str(settled.rating)]
+    refuse_missing(column, f"{what} {settled.rating}")
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
+        raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
+    return positions[0], positions[1], column.to_numpy()
 
 
 def _read(

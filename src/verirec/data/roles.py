@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from verirec.exceptions import ColumnError
 from verirec.words import names_in_words, short
@@ -34,6 +34,10 @@ _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
 class Roles:
     """Columns by the part they play. The first three may be left open: then the usual names are tried."""
 
+    usual_names: ClassVar[dict[str, frozenset[str]]] = _USUAL_NAMES
+    rating_word: ClassVar[str] = "rating"
+    """What the third column is called, here and in what users write."""
+
     user: str | None = None
     item: str | None = None
     rating: str | None = None
@@ -57,19 +61,43 @@ class Roles:
         named = {role: name for role, name in vars(self).items() if name is not None}
         for role, name in named.items():
             if name not in columns:
-                raise ColumnError(f"no column {name!r} (for {role}); {_what_there_is(columns)}")
-        for role, usual in _USUAL_NAMES.items():
+                raise ColumnError(f"no column {name!r} (for {self.word(role)}); {_what_there_is(columns)}")
+        for role, usual in self.usual_names.items():
             if role not in named:
-                named[role] = _guess(role, usual, columns)
+                named[role] = _guess(self.word(role), usual, columns)
         for role, name in named.items():
             others = [other for other, its_name in named.items() if its_name == name and other != role]
             if others:
-                raise ColumnError(f"column {name!r} cannot be both the {role} and the {others[0]}")
-        return Roles(**named)
+                raise ColumnError(
+                    f"column {name!r} cannot be both the {self.word(role)} and the {self.word(others[0])}"
+                )
+        return type(self)(**named)
+
+    def word(self, role: str) -> str:
+        """Give what users call a role."""
+        return self.rating_word if role == "rating" else role
 
     def names(self) -> list[str]:
         """Give the columns that are needed, each once."""
         return list(dict.fromkeys(name for name in vars(self).values() if name is not None))
+
+
+@dataclass(frozen=True)
+class ScoreRoles(Roles):
+    """Columns of a file of predictions."""
+
+    usual_names = _USUAL_NAMES | {
+        "rating": frozenset(["score", "scores", "prediction", "predictions", "predicted", "probability", "rating"])
+    }
+    rating_word = "score"
+
+
+@dataclass(frozen=True)
+class TruthRoles(Roles):
+    """Columns of a file of audited pairs."""
+
+    usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
+    rating_word = "true label"
 
 
 def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:

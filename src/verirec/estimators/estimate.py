@@ -354,10 +354,11 @@ def _over_region(
         estimate(predictions, log, noise_rates=corner, estimators=wanted, **options) for corner in region.corners
     ]
     values: dict[str, Any] = {}
+    least = get_loss(options["loss"]).least
     for name in wanted:
         at_corners = [corner[name] for corner in corners]
         denoised = name.startswith("ome")
-        values[name] = EstimateRange.over(at_corners) if denoised else at_corners[0]
+        values[name] = EstimateRange.over(at_corners, least=least) if denoised else at_corners[0]
     return Estimates(values, corners[0].of)
 
 

@@ -63,11 +63,12 @@ class EstimateRange:
     highest: Estimate = field(repr=False)
 
     @classmethod
-    def over(cls, estimates: list[Estimate]) -> EstimateRange:
-        """Take the smallest and the largest."""
+    def over(cls, estimates: list[Estimate], *, least: float = -np.inf) -> EstimateRange:
+        """Take the smallest and the largest; rates that would make it smaller than `least` are not possible."""
         lowest, highest = (best(estimates, key=lambda one: one.value) for best in (min, max))
         low, high = min(one.interval[0] for one in estimates), max(one.interval[1] for one in estimates)
-        return cls((lowest.value, highest.value), (low, high), lowest.confidence, lowest, highest)
+        inside = [max(end, least) for end in (lowest.value, highest.value, low, high)]
+        return cls((inside[0], inside[1]), (inside[2], inside[3]), lowest.confidence, lowest, highest)
 
 
 def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | None) -> dict[str, float]:

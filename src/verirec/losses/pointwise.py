@@ -28,6 +28,8 @@ class Loss:
         l(f, 1) and l(f, 0) as functions of an array of predictions.
     open_unit_interval
         Whether predictions must be strictly between 0 and 1 for the loss to be finite.
+    least
+        The smallest value that it can have.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class Loss:
     if_positive: Callable[[Array], Array]
     if_negative: Callable[[Array], Array]
     open_unit_interval: bool = False
+    least: float = -np.inf
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
@@ -89,9 +92,9 @@ def _log_if_negative(predictions: Array) -> Array:
 
 
 LOSSES: Final[dict[str, Loss]] = {
-    "log": Loss("log", _log_if_positive, _log_if_negative, open_unit_interval=True),
-    "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2),
-    "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f)),
+    "log": Loss("log", _log_if_positive, _log_if_negative, open_unit_interval=True, least=0.0),
+    "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2, least=0.0),
+    "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f), least=0.0),
 }
 
 

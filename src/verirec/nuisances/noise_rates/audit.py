@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy.typing as npt
 
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.files import read_pairs
 from verirec.data.grid import cell_keys, checked_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.roles import TruthRoles
 from verirec.exceptions import (
     AuditError,
     NoiseRateWarning,
@@ -68,6 +71,20 @@ class AuditSample:
         if not np.isin(labels, (0, 1)).all():
             raise AuditError(f"the audit's true_labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
         object.__setattr__(self, "true_labels", labels.astype(np.int8))
+
+    @classmethod
+    def from_file(cls, path: str | Path, log: FeedbackLog) -> AuditSample:
+        """Read an audit: a table with user, item and true label (0/1), by the log's own ids.
+
+        Parameters
+        ----------
+        path
+            .csv, .tsv, .inter or .parquet.
+        log
+            Whose ids they are.
+        """
+        users, items, labels = read_pairs(path, TruthRoles(), log, f"{Path(path).name}:")
+        return cls(users, items, labels)
 
     def __len__(self) -> int:
         return len(self.users)

@@ -1,0 +1,214 @@
+"""verirec estimate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from verirec.checks import one_of
+from verirec.data import FeedbackLog, read_log, read_predictions
+from verirec.estimators import Estimates, estimate
+from verirec.estimators.intervals import EstimateRange
+from verirec.exceptions import ParameterError
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisances.noise_rates import AuditNoiseRates, AuditSample, identified_region
+from verirec.nuisances.propensities import (
+    ConstantPropensity,
+    LoggedPropensity,
+    LogisticPropensity,
+    PopularityPropensity,
+    Propensities,
+)
+
+PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """The noise rates, and where they come from."""
+
+    rates: NoiseRates | NoiseRegion | None
+    source: str
+
+
+def estimate_command(
+    log: Annotated[Path, typer.Argument(help="The log: .csv, .tsv, .parquet or .inter.")],
+    predictions: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; or .npz, factors."
+        ),
+    ],
+    rho01: Annotated[float | None, typer.Option(help="False negative rate, if you know it.")] = None,
+    rho10: Annotated[float | None, typer.Option(help="False positive rate, if you know it.")] = None,
+    audit_labels: Annotated[
+        Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")
+    ] = None,
+    region: Annotated[
+        bool, typer.Option("--region", help="Without rates or audit: the range over all rates that the log allows.")
+    ] = False,
+    user: Annotated[str | None, typer.Option(help="The log's column of users.")] = None,
+    item: Annotated[str | None, typer.Option(help="The log's column of items.")] = None,
+    rating: Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")] = None,
+    positive_from: Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")] = None,
+    propensity: Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")] = "logistic",
+    propensity_column: Annotated[
+        str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
+    ] = None,
+    estimators: Annotated[str | None, typer.Option(help="Names parted by commas, or all.")] = None,
+    loss: Annotated[str, typer.Option(help="log, squared or absolute.")] = "log",
+    imputation: Annotated[str, typer.Option(help="constant or model.")] = "constant",
+    interval: Annotated[str, typer.Option(help="delta or bootstrap (over users).")] = "delta",
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    clip: Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")] = None,
+    sample: Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Estimate how good each recommender really is.
+
+    Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1
+    """
+    files = _named_files(predictions)
+    one_of("--propensity", propensity, PROPENSITIES)
+    with Console(stderr=True).status("Reading the log"):
+        table = read_log(
+            log, user=user, item=item, rating=rating, positive_from=positive_from, propensity=propensity_column
+        )
+    propensities = _propensities("logged" if propensity_column else propensity, table)
+    noise = _noise(table, rho01, rho10, audit_labels, region)
+    results = {}
+    for name, file in files.items():
+        with Console(stderr=True).status(f"Estimating {name}"):
+            results[name] = estimate(
+                read_predictions(file, table),
+                table,
+                propensities=propensities,
+                noise_rates=noise.rates,
+                estimators=_listed(estimators),
+                loss=loss,
+                imputation=one_of("--imputation", imputation, ("constant", "model")),
+                interval=interval,  # type: ignore[arg-type]
+                confidence=confidence,
+                clip=clip,
+                sample=sample,
+                random_state=seed,
+            )
+    if as_json:
+        typer.echo(json.dumps(_summary(results, noise, propensities, table), indent=2))
+    else:
+        _print(results, noise, table, loss, confidence)
+
+
+def _listed(estimators: str | None) -> Any:
+    if estimators is None or estimators == "all":
+        return estimators
+    return [name.strip() for name in estimators.split(",")]
+
+
+def _named_files(given: list[str]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for one in given:
+        name, parted, file = one.partition("=")
+        if not parted or not name or not file:
+            raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
+        if name in files:
+            raise ParameterError(f"--predictions names {name!r} twice")
+        files[name] = Path(file)
+    return files
+
+
+def _propensities(name: str, log: FeedbackLog) -> Propensities:
+    if name == "logged":
+        return LoggedPropensity(log)
+    models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
+    return models[name]().fit(log)  # type: ignore[no-any-return]
+
+
+def _noise(
+    log: FeedbackLog, rho01: float | None, rho10: float | None, audit_labels: Path | None, region: bool
+) -> _Noise:
+    given = rho01 is not None or rho10 is not None
+    if given + (audit_labels is not None) + region > 1:
+        raise ParameterError("give --rho01 and --rho10, or --audit-labels, or --region: one of the three")
+    if given:
+        if rho01 is None or rho10 is None:
+            raise ParameterError("--rho01 and --rho10 go together; give both")
+        return _Noise(NoiseRates(rho01, rho10), "given")
+    if audit_labels is not None:
+        audit = AuditSample.from_file(audit_labels, log)
+        return _Noise(AuditNoiseRates().fit(log, audit=audit), f"an audit of {len(audit):,} pairs")
+    if region:
+        return _Noise(identified_region(log), "all that the log allows")
+    return _Noise(None, "not corrected")
+
+
+def _summary(
+    results: dict[str, Estimates], noise: _Noise, propensities: Propensities, log: FeedbackLog
+) -> dict[str, Any]:
+    rates: dict[str, Any] = {"source": noise.source}
+    if isinstance(noise.rates, NoiseRates):
+        rates |= {"rho01": noise.rates.rho01, "rho10": noise.rates.rho10, "covariance": noise.rates.covariance}
+    elif isinstance(noise.rates, NoiseRegion):
+        rates |= {"rho01": [0.0, noise.rates.rho01_most], "rho10": [0.0, noise.rates.rho10_most]}
+    return {
+        "noise_rates": rates,
+        "propensity": propensities.diagnostics(log).to_dict(),
+        "recommenders": {
+            name: {estimator: _numbers(one) for estimator, one in estimates.items()}
+            for name, estimates in results.items()
+        },
+    }
+
+
+def _numbers(one: Any) -> dict[str, Any]:
+    low, high = one.interval
+    if isinstance(one, EstimateRange):
+        return {"value": None, "range": list(one.range), "low": low, "high": high}
+    return {"value": one.value, "standard_error": one.standard_error, "low": low, "high": high}
+
+
+def _print(results: dict[str, Estimates], noise: _Noise, log: FeedbackLog, loss: str, confidence: float) -> None:
+    console = Console(markup=False, highlight=False)
+    console.print(f"{log.n_users:,} users x {log.n_items:,} items, {len(log):,} rows", soft_wrap=True)
+    console.print(f"Noise rates: {_in_words(noise)}", soft_wrap=True)
+    console.print(
+        f"True prediction inaccuracy ({loss} loss, smaller is better), {confidence:.0%} intervals", soft_wrap=True
+    )
+    table = Table()
+    table.add_column("Estimator", no_wrap=True)
+    for name in results:
+        table.add_column(name, justify="right")
+    for estimator in next(iter(results.values())):
+        table.add_row(estimator, *(_cell(estimates[estimator]) for estimates in results.values()))
+    console.print(table)
+    if noise.rates is None:
+        hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit-labels or --region to correct them."
+        console.print(hint, soft_wrap=True)
+
+
+def _cell(one: Any) -> str:
+    low, high = one.interval
+    if isinstance(one, EstimateRange):
+        return f"{one.range[0]:.4f} to {one.range[1]:.4f} [{low:.4f}, {high:.4f}]"
+    return f"{one.value:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _in_words(noise: _Noise) -> str:
+    if isinstance(noise.rates, NoiseRates):
+        ends = noise.rates.interval()
+        shown = [
+            f"{name} {getattr(noise.rates, name):.3f}"
+            + (f" [{ends[name][0]:.3f}, {ends[name][1]:.3f}]" if noise.rates.covariance else "")
+            for name in ("rho01", "rho10")
+        ]
+        return f"{', '.join(shown)} ({noise.source})"
+    if isinstance(noise.rates, NoiseRegion):
+        return f"rho01 up to {noise.rates.rho01_most:.3f}, rho10 up to {noise.rates.rho10_most:.3f} ({noise.source})"
+    return noise.source

@@ -1,0 +1,105 @@
+"""Predictions from files: tables of pairs by id, dense matrices, factors."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.files import read_pairs
+from verirec.data.ids import IdMap
+from verirec.data.predictions import Factors, PredictionsLike
+from verirec.data.roles import ScoreRoles
+from verirec.exceptions import FileFormatError
+
+_PARTS: Final = {
+    "user_factors",
+    "item_factors",
+    "user_constants",
+    "item_constants",
+    "constant",
+    "link",
+    "user_ids",
+    "item_ids",
+}
+
+
+def read_predictions(
+    path: str | Path,
+    log: FeedbackLog,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    score: str | None = None,
+) -> PredictionsLike:
+    """Read a recommender's predictions for the grid of a log.
+
+    Parameters
+    ----------
+    path
+        By its ending: .csv, .tsv, .inter or .parquet, a table with user, item and score by the log's own ids; .npy, a
+        dense matrix by position; .npz, factors: arrays user_factors and item_factors and, if you have them, user_constants,
+        item_constants, constant and link ("logistic" or "identity"), by position or in the order of user_ids and
+        item_ids.
+    log
+        Whose users and items they are for.
+    user, item, score
+        The table's columns; left out, the usual names are tried.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "scores.csv")
+    >>> _ = file.write_text("user,item,score\\n0,0,0.9\\n1,1,0.2\\n")
+    >>> [part.tolist() for part in read_predictions(file, log)]
+    [[0, 1], [0, 1], [0.9, 0.2]]
+    >>> folder.cleanup()
+    """
+    file = Path(path)
+    if file.suffix.lower() in (".npy", ".npz"):
+        return _read_arrays(file, log)
+    users, items, scores = read_pairs(file, ScoreRoles(user, item, score), log, f"{file.name}:")
+    return users, items, scores
+
+
+def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
+    try:
+        if not file.is_file():
+            raise FileFormatError(f"no file {file}")
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            parts = {name: loaded[name] for name in loaded.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
+    unknown = sorted(set(parts) - _PARTS)
+    if unknown or not {"user_factors", "item_factors"} <= set(parts):
+        raise FileFormatError(
+            f"{file.name} must have user_factors and item_factors, and otherwise only {', '.join(sorted(_PARTS))}; "
+            f"got {', '.join(sorted(parts))}"
+        )
+    return _factors(parts, log)
+
+
+def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog) -> Factors:
+    """Line factors up with a log's positions, and take single values out of their arrays."""
+    for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
+        ids = parts.pop(f"{side}_ids", None)
+        if ids is not None:
+            order = IdMap.in_order(ids, name=f"{side}_ids").positions(catalogue.ids(), name=f"the log's {side} ids")
+            for name in (f"{side}_factors", f"{side}_constants"):
+                if name in parts:
+                    parts[name] = parts[name][order]
+    options: dict[str, Any] = dict(parts)
+    if "constant" in parts:
+        options["constant"] = float(parts["constant"])
+    if "link" in parts:
+        options["link"] = str(parts["link"])
+    return Factors(**options)
