@@ -30,6 +30,10 @@ class CellValues(ABC):
     parallel: ClassVar[bool] = True
     """Whether two threads may ask at once; False where a user's own code gives the values."""
 
+    def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        """Give the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
+        return None
+
     @abstractmethod
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Give the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""

@@ -42,9 +42,9 @@ def read_predictions(
     ----------
     path
         By its ending: .csv, .tsv, .inter or .parquet, a table with user, item and score by the log's own ids; .npy, a
-        dense matrix by position; .npz, factors: arrays user_factors and item_factors and, if you have them, user_constants,
-        item_constants, constant and link ("logistic" or "identity"), by position or in the order of user_ids and
-        item_ids.
+        dense matrix by position; .npz, factors: arrays user_factors and item_factors and, if you have them,
+        user_constants, item_constants, constant and link ("logistic" or "identity"), by position or in
+        the order of user_ids and item_ids.
     log
         Whose users and items they are for.
     user, item, score

@@ -82,6 +82,11 @@ class _LinkedFactors(FactorCells):
         sums = super().cells(users, items).astype(np.float64, copy=False)
         return np.asarray(expit(sums)) if self.link == "logistic" else sums
 
+    def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        if self.link == "identity":
+            return None
+        return super().cells(users, items).astype(np.float64, copy=False)
+
 
 class _FunctionCells(CellValues):
     parallel = False

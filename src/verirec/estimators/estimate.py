@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.grid import Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen, imputation_weights
+from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
-from verirec.estimators.rows import GivenErrors, Imputed, LabelledErrors, Rows
+from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, Rows
 from verirec.estimators.unobserved import (
     Sample,
     Unobserved,
@@ -28,7 +29,7 @@ from verirec.estimators.unobserved import (
     visit_unobserved,
 )
 from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, ParameterError, PredictionError, warn_caller
-from verirec.losses import Loss, LossLike, NoiseRates, NoiseRegion, correct_labels, get_loss
+from verirec.losses import LossLike, NoiseRates, NoiseRegion, correct_labels, get_loss
 from verirec.losses.noise_rates import GroupedNoiseRates
 from verirec.nuisances.imputation import impute_additive, impute_constant
 from verirec.nuisances.propensities import Propensities, as_propensities
@@ -40,7 +41,6 @@ Rates = NoiseRates | GroupedNoiseRates
 MOST_CELLS: Final = 4_000_000_000
 """Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
 SAMPLE: Final = 10_000_000
-_STEP: Final = 1e-4
 
 
 class Estimates(Mapping[str, Estimate | EstimateRange]):
@@ -170,12 +170,14 @@ def estimate(
     one_of("interval", interval, ("delta", "bootstrap"))
     study = _Study(
         judgeable(log),
-        as_predictions(predictions, log.n_users, log.n_items),
-        get_loss(loss),
+        CellLosses(
+            as_predictions(predictions, log.n_users, log.n_items),
+            get_loss(loss),
+            None if clip is None else real_number("clip", clip, above=0, below=0.5),
+        ),
         as_propensities(propensities, log),
         checked_rates(noise_rates, log),
         imputation,
-        None if clip is None else real_number("clip", clip, above=0, below=0.5),
         None if sample is None else whole_number("sample", sample, least=2),
         as_generator(random_state),
     )
@@ -192,7 +194,7 @@ def estimate(
             one = bootstrapped(one, linearised, rows, draws, random)
         results[estimator.name] = replace(one, contributions=linearised.influence) if contributions else one
     study.warn()
-    return Estimates(results, f"the {study.loss.name} loss")
+    return Estimates(results, f"the {study.losses.loss.name} loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,29 +202,20 @@ class _Study:
     """One log, one recommender, and what they share among all estimators: worked out once, when asked for."""
 
     log: FeedbackLog
-    predictions: CellValues
-    loss: Loss
+    losses: CellLosses
     propensities: Propensities
     rates: Rates | None
     imputation: Any
-    clip: float | None
     sample_size: int | None
     random: np.random.Generator
 
     @cached_property
-    def cells(self) -> CellValues:
-        """The predictions, clipped if that was asked for."""
-        return self.predictions if self.clip is None else _Clipped(self.predictions, self.clip)
-
-    @cached_property
     def _plain_rows(self) -> Rows:
         log = self.log
-        values = self.cells.at(log.users, log.items)
-        self.loss.check([values])
-        positive, negative = self.loss.halves(values)
+        negative, difference = self.losses.of_rows(log.users, log.items)
         labels = correct_labels(log.labels, None, log.users, log.items)
         p = self.propensities.at(log.users, log.items)
-        return Rows(log, negative, positive - negative, labels, self.propensities, p)
+        return Rows(log, negative, difference, labels, self.propensities, p, 1 / p)
 
     @cached_property
     def _denoised_rows(self) -> Rows:
@@ -245,24 +238,32 @@ class _Study:
     def unobserved(self) -> Unobserved:
         """The losses of the unobserved pairs."""
         if self.sample is not None:
-            return visit_sample(self.cells, self.loss, self.log, self.sample)
+            return visit_sample(self.losses, self.log, self.sample)
         rows = self._plain_rows
-        return visit_unobserved(self.cells, self.loss, self.log, rows.if_negative, rows.difference)
+        return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
 
     @cached_property
     def _fold_seed(self) -> int:
         return int(self.random.integers(2**32))
 
+    @cached_property
+    def _fits(self) -> dict[tuple[bool, int], LabelledErrors]:
+        """Imputed errors by the weights they were fitted with and the rows they were fitted to."""
+        return {}
+
     def imputed(self, estimator: Estimator, rows: Rows) -> Imputed:
         """Fit or look up the imputed errors of an estimator."""
         if not isinstance(self.imputation, str):
             return self._given_errors
-        weights = imputation_weights(estimator, rows)
-        if self.imputation == "model":
-            labels = impute_additive(rows.labels.values, self.log, weights, self._fold_seed)
-        else:
-            labels = impute_constant(rows.labels.values, self.log, weights)
-        return LabelledErrors(labels, rows, self.unobserved)
+        key = estimator.for_least_variance, id(rows)
+        if key not in self._fits:
+            weights = imputation_weights(estimator, rows)
+            if self.imputation == "model":
+                labels = impute_additive(rows.labels.values, self.log, weights, self._fold_seed)
+            else:
+                labels = impute_constant(rows.labels.values, self.log, weights)
+            self._fits[key] = LabelledErrors(labels, rows, self.unobserved)
+        return self._fits[key]
 
     @cached_property
     def _given_errors(self) -> GivenErrors:
@@ -305,9 +306,8 @@ class _Study:
             "largest_weight": float(weights.max()),
             "floored": self.propensities.count_floored(log),
         }
-        if self.clip is not None:
-            raw = self.predictions.at(log.users, log.items)
-            facts["clipped"] = int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
+        if self.losses.clip is not None:
+            facts["clipped"] = self.losses.count_clipped(log.users, log.items)
         return facts
 
     def warn(self) -> None:
@@ -329,19 +329,9 @@ def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, value: floa
 
     Most estimates are linear in the labels, so that this difference is exact.
     """
-    if not rows.labels.slopes:
+    if not rows.moved:
         return None
-    moved = [rows.with_labels(rows.labels.values + _STEP * slopes) for slopes in rows.labels.slopes]
-    return np.array([(formula(other).value - value) / _STEP for other in moved])
-
-
-class _Clipped(CellValues):
-    def __init__(self, values: CellValues, clip: float) -> None:
-        self.values, self.clip, self.shape = values, clip, values.shape
-        self.parallel = values.parallel  # type: ignore[misc]
-
-    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        return np.asarray(np.clip(self.values.cells(users, items), self.clip, 1 - self.clip))
+    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved])
 
 
 def _over_region(
@@ -396,7 +386,7 @@ def _refuse_impossible(estimators: list[Estimator], study: _Study) -> None:
     over = [estimator.name for estimator in estimators if estimator.over_grid]
     if over and study.sample is None:
         needed = study.log.n_cells
-        covered = getattr(study.predictions, "keys", None)
+        covered = getattr(study.losses.predictions, "keys", None)
         if covered is not None and len(covered) < needed:
             raise PredictionError(
                 f"{', '.join(over)} need predictions for all {needed:,} pairs; got {len(covered):,}. Those that "

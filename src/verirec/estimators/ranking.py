@@ -91,7 +91,7 @@ def estimate_ranking(
     fitted = as_propensities(propensities, log)
     p, nothing = fitted.at(log.users, log.items), np.zeros(len(log))
     labels = correct_labels(log.labels, rates, log.users, log.items)
-    rows = Rows(log, nothing, nothing, labels, fitted, p)
+    rows = Rows(log, nothing, nothing, labels, fitted, p, 1 / p)
     own = values.at(log.users, log.items)
     above, tied = places(values, log, own, max(depths))
     formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}

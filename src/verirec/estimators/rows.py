@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from verirec.nuisances.imputation import ImputedLabels
 from verirec.nuisances.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
+
+RATE_STEP: Final = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,8 @@ class Rows:
         r, or the corrected :math:`\tilde r`.
     propensities
         Of the grid.
-    p
-        Of the rows, shape (n,).
+    p, weights
+        Of the rows, shape (n,), and 1/p.
     """
 
     log: FeedbackLog
@@ -42,11 +44,7 @@ class Rows:
     labels: CorrectedLabels
     propensities: Propensities
     p: Array
-
-    @cached_property
-    def weights(self) -> Array:
-        """1/p."""
-        return 1 / self.p
+    weights: Array
 
     @cached_property
     def errors(self) -> Array:
@@ -58,9 +56,13 @@ class Rows:
         """Number of pairs in the grid."""
         return self.log.n_cells
 
-    def with_labels(self, values: Array) -> Rows:
-        """Give the same rows with other label values."""
-        return replace(self, labels=replace(self.labels, values=values))
+    @cached_property
+    def moved(self) -> tuple[Rows, ...]:
+        """For each uncertain noise rate the same rows, with the labels that a rate larger by `RATE_STEP` would give."""
+        return tuple(
+            replace(self, labels=replace(self.labels, values=self.labels.values + RATE_STEP * slopes))
+            for slopes in self.labels.slopes
+        )
 
 
 class Imputed(Protocol):

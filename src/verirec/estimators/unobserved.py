@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, blocks, cell_keys, totals
+from verirec.data.grid import Positions, blocks, cell_keys, totals
+from verirec.estimators.cell_losses import CellLosses
 from verirec.exceptions import PredictionError
-from verirec.losses import Loss
 from verirec.nuisances.imputation import Additive
 
 Array = npt.NDArray[np.float64]
@@ -83,37 +83,30 @@ def sample_variance(values: Array, scale: float) -> float:
     return float(values.var(ddof=1)) * len(values) * scale**2 if len(values) > 1 else 0.0
 
 
-def visit_unobserved(
-    predictions: CellValues, loss: Loss, log: FeedbackLog, row_if_negative: Array, row_difference: Array
-) -> Unobserved:
+def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Array, row_difference: Array) -> Unobserved:
     """Walk over the whole grid, and take off what the log's rows (their losses are given) have added."""
-    n_users, n_items = predictions.shape
-
-    def losses(users: Positions, items: Positions) -> tuple[Array, Array]:
-        positive, negative = loss.halves(predictions.cells(users[:, None], items[None, :]))
-        return negative, positive - negative
+    n_users, n_items = log.n_users, log.n_items
 
     def visit(block: Block) -> tuple[Array, Array, Array]:
-        negative, difference = losses(*block)
+        negative, difference = losses.cells(block[0][:, None], block[1][None, :])
         return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
 
     def weighted_by_user(by_item: Array) -> Array:
         weighted = -totals(log.users, row_difference * by_item[log.items], n_users)
         for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
-            weighted[users] += losses(users, items)[1] @ by_item[items]
+            weighted[users] += losses.cells(users[:, None], items[None, :])[1] @ by_item[items]
         return weighted
 
     negative = -totals(log.users, row_if_negative, n_users)
     by_user = -totals(log.users, row_difference, n_users)
     by_item = -totals(log.items, row_difference, n_items)
     try:
-        for (users, items), sums in over_grid(visit, predictions.shape, parallel=predictions.parallel):
+        for (users, items), sums in over_grid(visit, (n_users, n_items), parallel=losses.predictions.parallel):
             negative[users] += sums[0]
             by_user[users] += sums[1]
             by_item[items] += sums[2]
     except PredictionError:
-        # Count them all, so that the message speaks of the whole grid and not of one block.
-        loss.check(predictions.block(*block) for block in blocks(n_users, n_items))
+        losses.check_grid()
         raise
     return Unobserved(negative, by_user, by_item, weighted_by_user)
 
@@ -145,10 +138,9 @@ def sample_unobserved(log: FeedbackLog, size: int, random: np.random.Generator) 
     return Sample(users, items, unobserved / size)
 
 
-def visit_sample(predictions: CellValues, loss: Loss, log: FeedbackLog, sample: Sample) -> Unobserved:
+def visit_sample(losses: CellLosses, log: FeedbackLog, sample: Sample) -> Unobserved:
     """Estimate the sums from a sample of the unobserved pairs, without bias."""
-    positive, negative = loss.halves(predictions.at(sample.users, sample.items))
-    difference = positive - negative
+    negative, difference = losses.of_rows(sample.users, sample.items)
     return Unobserved(
         sample.scale * totals(sample.users, negative, log.n_users),
         sample.scale * totals(sample.users, difference, log.n_users),

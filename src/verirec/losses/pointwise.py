@@ -30,6 +30,8 @@ class Loss:
         Whether predictions must be strictly between 0 and 1 for the loss to be finite.
     least
         The smallest value that it can have.
+    from_logits
+        l(f, 0) and l(f, 1) - l(f, 0) as a function of the logit of f, where that is finite for every logit.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Loss:
     if_negative: Callable[[Array], Array]
     open_unit_interval: bool = False
     least: float = -np.inf
+    from_logits: Callable[[Array], tuple[Array, Array]] | None = None
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
@@ -91,8 +94,19 @@ def _log_if_negative(predictions: Array) -> Array:
     return -np.log(1 - predictions)
 
 
+def _log_from_logits(logits: Array) -> tuple[Array, Array]:
+    # softplus(z) = max(z, 0) + log(1 + exp(-|z|)), in place; log1p would take several times as long for 1e-16.
+    negative = np.abs(logits)
+    np.negative(negative, out=negative)
+    np.exp(negative, out=negative)
+    negative += 1
+    np.log(negative, out=negative)
+    negative += np.maximum(logits, 0)
+    return negative, -logits
+
+
 LOSSES: Final[dict[str, Loss]] = {
-    "log": Loss("log", _log_if_positive, _log_if_negative, open_unit_interval=True, least=0.0),
+    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits),
     "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2, least=0.0),
     "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f), least=0.0),
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator, cg
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import totals
@@ -18,8 +20,8 @@ Array = npt.NDArray[np.float64]
 FOLDS: Final = 5
 SHRINKAGE: Final = 5.0
 """Rows of average weight that a user's or an item's constant is pulled to zero with."""
-_SWEEPS: Final = 200
-_CONVERGED: Final = 1e-10
+_STEPS: Final = 200
+_CONVERGED: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
 
 
 class _TwoWayLeastSquares:
-    """Weighted least squares with a free constant and penalised ones of users and items, by sweeps."""
+    """Weighted least squares with a free constant and penalised ones of users and items, on sparse rows."""
 
     def __init__(self, log: FeedbackLog, weights: Array, penalty: float) -> None:
         self.log, self.penalty = log, penalty
@@ -135,19 +137,31 @@ class _TwoWayLeastSquares:
         return self.weights * solved.at(self.log.users, self.log.items)
 
     def _solve(self, total: float, by_user: Array, by_item: Array) -> Additive:
-        """Solve the normal equations for this right side."""
+        """Solve the normal equations for this right side: conjugate gradients on users and items, the constant free."""
+        n_users, n_items = self.log.n_users, self.log.n_items
         mass, user_mass, item_mass = self._totals
-        users, items, constant = np.zeros(self.log.n_users), np.zeros(self.log.n_items), total / mass
         if self.penalty == np.inf:
-            return Additive(constant, users, items)
-        scale = max(abs(constant), 1e-300)
-        for _ in range(_SWEEPS):
-            before = constant
+            return Additive(total / mass, np.zeros(n_users), np.zeros(n_items))
+        masses = np.concatenate([user_mass, item_mass])
+        diagonal = masses + self.penalty
+        # With the constant eliminated: each side less what it has in common with the mean of all rows.
+        right = np.concatenate([by_user, by_item]) - masses * (total / mass)
+
+        def times(vector: Array) -> Array:
+            users, items = vector[:n_users], vector[n_users:]
             of_items = self._by_user(self.weights * items[self.log.items])
-            users = (by_user - constant * user_mass - of_items) / (user_mass + self.penalty)
             of_users = self._by_item(self.weights * users[self.log.users])
-            items = (by_item - constant * item_mass - of_users) / (item_mass + self.penalty)
-            constant = (total - float(user_mass @ users) - float(item_mass @ items)) / mass
-            if abs(constant - before) <= _CONVERGED * scale:
-                break
-        return Additive(constant, users, items)
+            product = diagonal * vector + np.concatenate([of_items, of_users])
+            return np.asarray(product - masses * (float(masses @ vector) / mass))
+
+        solved = _conjugate_gradients(times, right, diagonal)
+        users, items = solved[:n_users], solved[n_users:]
+        return Additive((total - float(masses @ solved)) / mass, users, items)
+
+
+def _conjugate_gradients(times: Callable[[Array], Array], right: Array, diagonal: Array) -> Array:
+    """Solve a symmetric positive definite system, preconditioned by its diagonal."""
+    size = (len(right), len(right))
+    matrix = LinearOperator(size, matvec=times, dtype=np.float64)
+    by_diagonal = LinearOperator(size, matvec=lambda vector: vector / diagonal, dtype=np.float64)
+    return np.asarray(cg(matrix, right, rtol=_CONVERGED, atol=0.0, maxiter=_STEPS, M=by_diagonal)[0])

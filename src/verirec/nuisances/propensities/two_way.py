@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lu_factor, lu_solve
 from scipy.special import expit
 
 from verirec.data.grid import totals
@@ -99,21 +100,29 @@ class _System:
         shift = (total - float(by_rows @ row_step + by_columns @ column_step)) / left
         return row_step - shift * rows_of_border, column_step - shift * columns_of_border, shift
 
+    @cached_property
+    def _transposed(self) -> _System:
+        return _System(self.table.T, self.columns, self.rows, self.l2)
+
     def _solve(self, row_side: Array, column_side: Array) -> tuple[Array, Array]:
         """Solve without the intercept, by the Schur complement on the shorter side."""
         if len(self.rows) < len(self.columns):
-            column_step, row_step = _System(self.table.T, self.columns, self.rows, self.l2)._solve(
-                column_side, row_side
-            )
+            column_step, row_step = self._transposed._solve(column_side, row_side)
             return row_step, column_step
+        to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
+        column_step = np.asarray(lu_solve(self._schur, column_side - to_columns @ (row_side / self.row_diagonal)))
+        return (row_side - to_rows @ column_step) / self.row_diagonal, column_step
+
+    @cached_property
+    def _schur(self) -> Any:
+        """The system with the rows eliminated, factorised."""
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
         schur: npt.NDArray[Any] = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
         if self.l2 == 0:
             # Adding a number to every user and taking it from every item changes nothing: ask for a mean of 0.
             mean = np.outer(np.ones(len(self.columns)), self.columns / self.columns.sum())
             schur += float(self.column_diagonal.mean()) * mean
-        column_step = np.linalg.solve(schur, column_side - to_columns @ (row_side / self.row_diagonal))
-        return (row_side - to_rows @ column_step) / self.row_diagonal, column_step
+        return lu_factor(schur)
 
 
 @dataclass(frozen=True, eq=False)

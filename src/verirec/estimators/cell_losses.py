@@ -1,0 +1,70 @@
+"""The losses of a recommender's predictions, cell by cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.grid import CellValues, Positions, blocks
+from verirec.exceptions import PredictionError
+from verirec.losses import Loss
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellLosses:
+    """l(f, 0) and l(f, 1) - l(f, 0), which is all that estimators need of predictions.
+
+    Parameters
+    ----------
+    predictions
+        f.
+    loss
+        l.
+    clip
+        Distance that f keeps from 0 and 1, if any.
+    """
+
+    predictions: CellValues
+    loss: Loss
+    clip: float | None = None
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Give both at positions that broadcast together.
+
+        Where predictions are made of logits these are used as they are: a probability of a logit above 37 is 1, and its
+        log loss infinite, while that of the logit is not.
+        """
+        if self.loss.from_logits is not None and self.clip is None:
+            logits = self.predictions.cell_logits(users, items)
+            if logits is not None:
+                return self.loss.from_logits(logits)
+        positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
+        return negative, positive - negative
+
+    def _clipped(self, values: npt.NDArray[Any]) -> Array:
+        return values if self.clip is None else np.asarray(np.clip(values, self.clip, 1 - self.clip))
+
+    def check_grid(self) -> None:
+        """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid."""
+        if self.clip is None:
+            self.loss.check(self.predictions.block(*block) for block in blocks(*self.predictions.shape))
+
+    def count_clipped(self, users: Positions, items: Positions) -> int:
+        """Count the pairs whose prediction the clip changes."""
+        if self.clip is None:
+            return 0
+        raw = self.predictions.cells(users, items)
+        return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
+
+    def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Give both for single pairs; wrong predictions are counted over these pairs."""
+        try:
+            return self.cells(users, items)
+        except PredictionError:
+            self.loss.check([self._clipped(self.predictions.cells(users, items))])
+            raise
