@@ -61,7 +61,7 @@ def short(value: object, *, most: int = 60) -> str:
     >>> short("ann"), short("a" * 1000, most=10)
     ("'ann'", "'aaaaaaaaa... (1,002 characters)")
     """
-    shown = repr(value)
+    shown = " ".join(repr(value).split())
     return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown):,} characters)"
 
 

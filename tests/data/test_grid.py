@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verirec.data.grid import DenseCells, FactorCells, blocks, checked_positions
+from verirec.data.grid import DenseCells, FactorCells, blocks, checked_positions, totals
 from verirec.exceptions import ParameterError, PositionError
 
 MATRIX = np.arange(20.0).reshape(4, 5)
@@ -89,3 +89,20 @@ def test_positions_of_any_integer_type_become_int32(kind):
 
 def test_no_positions_are_positions():
     assert checked_positions("users", [], 3).tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.floats(-100, 100)), max_size=30), st.integers(7, 10))
+def test_totals_add_values_up_by_position(rows, size):
+    positions = np.array([position for position, _ in rows], np.int32)
+    added = totals(positions, np.array([value for _, value in rows], float), size)
+    expected = [0.0] * size
+    for position, value in rows:
+        expected[position] += value
+    assert added.dtype == np.float64
+    assert added.tolist() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint8, np.int64, np.float32])
+def test_totals_of_any_numbers_are_floats_that_do_not_wrap(kind):
+    added = totals(np.zeros(300, np.int32), np.ones(300, kind), 2)
+    assert (added.dtype, added.tolist()) == (np.float64, [300.0, 0.0])

@@ -1,14 +1,19 @@
+import math
 from dataclasses import FrozenInstanceError
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verirec import NoiseRates
-from verirec.exceptions import NoiseRateError
+from plain_formulas.correction import chance
+from refusals import check_refusal
+from verirec import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError
 
-RATES = st.tuples(st.floats(0, 0.99), st.floats(0, 0.99)).filter(lambda rates: sum(rates) < 1)
+# Weaker signals warn, see below.
+RATES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9)).filter(lambda rates: 1 - rates[0] - rates[1] >= 0.1)
 
 
 @given(RATES)
@@ -85,3 +90,163 @@ def test_observe_flips_at_the_wanted_rates():
 def test_small_covariances_are_checked_by_their_own_scale(covariance):
     with pytest.raises(NoiseRateError, match="covariance must"):
         NoiseRates(0.2, 0.1, covariance)
+
+
+@pytest.mark.parametrize("rates", [(0.5, 0.41), (0.95, 0.0), (0.0, 0.999)])
+def test_rates_that_leave_less_than_a_tenth_of_the_signal_warn_in_one_line(rates):
+    with pytest.warns(
+        NoiseRateWarning, match=r"^kappa = 1 - rho01 - rho10 is 0\.\d+: labels carry so little"
+    ) as caught:
+        NoiseRates(*rates)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert "\n" not in str(caught[0].message)
+
+
+@given(RATES)
+def test_rates_that_leave_a_tenth_of_the_signal_do_not_warn(rates):
+    NoiseRates(*rates)  # a warning would be an error here
+
+
+@given(RATES, st.floats(1e-6, 0.1), st.floats(1e-6, 0.1), st.floats(0.5, 0.999))
+def test_an_interval_is_a_normal_one_cut_to_the_unit_interval(rates, error01, error10, confidence):
+    interval = NoiseRates(*rates, covariance=((error01**2, 0), (0, error10**2))).interval(confidence)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    for name, rate, error in zip(("rho01", "rho10"), rates, (error01, error10), strict=True):
+        assert interval[name] == pytest.approx((max(rate - z * error, 0), min(rate + z * error, 1)), abs=1e-12)
+
+
+def test_the_default_interval_is_of_95_per_cent():
+    rates = NoiseRates(0.3, 0.2, covariance=((0.01, 0.002), (0.002, 0.0004)))
+    assert rates.interval() == rates.interval(0.95)
+    assert rates.interval()["rho01"] == pytest.approx((0.3 - 0.19599640, 0.3 + 0.19599640))
+
+
+@given(RATES)
+def test_the_interval_of_a_known_rate_is_the_rate(rates):
+    assert NoiseRates(*rates).interval() == {"rho01": (rates[0],) * 2, "rho10": (rates[1],) * 2}
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan, "0.95", None, True, float])
+def test_a_confidence_outside_of_0_and_1_is_refused(confidence):
+    message = r"^confidence must be a finite number above 0 and below 1; got "
+    check_refusal(lambda: NoiseRates(0.1, 0.1).interval(confidence), ParameterError, message)
+
+
+def test_the_covariance_comes_as_an_array_where_there_is_one():
+    assert NoiseRates(0.1, 0.1).covariance_matrix is None
+    assert NoiseRates(0.1, 0.1, ((4, 1), (1, 2))).covariance_matrix.tolist() == [[4.0, 1.0], [1.0, 2.0]]
+
+
+GROUPS = (NoiseRates(0.1, 0.2), NoiseRates(0.3, 0.0), NoiseRates(0.0, 0.4))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=20))
+def test_a_pair_is_of_its_users_or_its_items_group(pairs):
+    users, items = np.array(pairs, int).reshape(-1, 2).T
+    of_user, of_item = [0, 2, 1, 2], np.array([1, 1, 0, 2, 0], np.uint8)
+    by_user = GroupedNoiseRates(GROUPS, user_groups=of_user).group_of(users, items)
+    by_item = GroupedNoiseRates(GROUPS, item_groups=of_item).group_of(users, items)
+    assert by_user.tolist() == [of_user[user] for user, _ in pairs]
+    assert by_item.tolist() == [int(of_item[item]) for _, item in pairs]
+
+
+def test_the_covariance_of_groups_is_one_block_a_group():
+    covariances = (((4, 1), (1, 2)), ((9, 3), (3, 5)))
+    rates = GroupedNoiseRates([NoiseRates(0.1, 0.1, one) for one in covariances], user_groups=[0, 1])
+    assert rates.covariance_matrix.tolist() == [[4, 1, 0, 0], [1, 2, 0, 0], [0, 0, 9, 3], [0, 0, 3, 5]]
+    assert GroupedNoiseRates(GROUPS, user_groups=[0]).covariance_matrix is None
+
+
+def test_groups_are_for_one_size_of_the_grid():
+    by_user, by_item = (GroupedNoiseRates(GROUPS, **{name: [0, 1, 2]}) for name in ("user_groups", "item_groups"))
+    by_user.check_grid(3, 8)
+    by_item.check_grid(8, 3)
+    check_refusal(
+        lambda: by_user.check_grid(2_000, 3),
+        NoiseRateError,
+        r"^user_groups must name the group of all 2,000 users; got 3$",
+    )
+    check_refusal(
+        lambda: by_item.check_grid(3, 4), NoiseRateError, r"^item_groups must name the group of all 4 items; got 3$"
+    )
+
+
+NO_RATES = r"^grouped noise rates need one NoiseRates a group$"
+
+
+@pytest.mark.parametrize(
+    ("rates", "groups", "message"),
+    [
+        ((), {"user_groups": [0]}, NO_RATES),
+        ((0.1, 0.2), {"user_groups": [0]}, NO_RATES),
+        (((0.1, 0.2),), {"user_groups": [0]}, NO_RATES),
+        ((NoiseRates,), {"user_groups": [0]}, NO_RATES),
+        ("ab", {"user_groups": [0]}, NO_RATES),
+        (NoiseRates(0.1, 0.2), {"user_groups": [0]}, NO_RATES),
+        (None, {"user_groups": [0]}, NO_RATES),
+        (NoiseRates, {"user_groups": [0]}, NO_RATES),
+        (GROUPS, {}, r"^grouped noise rates need user_groups or item_groups, one of the two$"),
+        (GROUPS, {"user_groups": [0], "item_groups": [0]}, r"^grouped noise rates need user_groups or item_groups"),
+        (GROUPS, {"user_groups": [0, 3]}, r"^user_groups must be flat integers from 0 to 2; got 0 to 3, shape \(2,\)$"),
+        (GROUPS, {"item_groups": [-1]}, r"^item_groups must be flat integers from 0 to 2; got -1 to -1, shape \(1,\)$"),
+        (GROUPS, {"user_groups": [0.0]}, r"^user_groups must be flat integers .*; got float64"),
+        (GROUPS, {"user_groups": ["a"]}, r"^user_groups must be flat integers .*; got <U1"),
+        (GROUPS, {"user_groups": [True]}, r"^user_groups must be flat integers .*; got bool"),
+        (GROUPS, {"user_groups": [[0]]}, r"^user_groups must be flat integers .*; got 0 to 0, shape \(1, 1\)$"),
+        (GROUPS, {"user_groups": 0}, r"^user_groups must be flat integers"),
+        (GROUPS, {"user_groups": [[0], [0, 1]]}, r"^user_groups must be an array; got a list"),
+        (
+            (NoiseRates(0.1, 0.1), NoiseRates(0.1, 0.1, ((1, 0), (0, 1)))),
+            {"user_groups": [0, 1]},
+            r"^either all groups' rates have a covariance or none has$",
+        ),
+    ],
+)
+def test_groups_without_meaning_are_refused_in_one_line(rates, groups, message):
+    check_refusal(lambda: GroupedNoiseRates(rates, **groups), NoiseRateError, message)
+
+
+@given(RATES)
+def test_a_region_has_the_corners_of_its_rectangle(rates):
+    corners = NoiseRegion(*rates).corners
+    assert {(corner.rho01, corner.rho10) for corner in corners} == {
+        (a, b) for a in (0, rates[0]) for b in (0, rates[1])
+    }
+    assert len(corners) == len({(corner.rho01, corner.rho10) for corner in corners})
+
+
+@given(RATES, st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_corrected_shares_inside_a_region_lie_between_those_of_its_corners(rates, share01, share10, positive):
+    """What the corners are for: a correction of any rates of the region is no further out than theirs."""
+
+    def corrected(of):
+        return (positive - of.rho10) / of.kappa
+
+    inside = corrected(NoiseRates(rates[0] * share01, rates[1] * share10))
+    at_corners = [corrected(corner) for corner in NoiseRegion(*rates).corners]
+    assert min(at_corners) - 1e-9 <= inside <= max(at_corners) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("most", "message"),
+    [
+        ((-0.1, 0.1), r"^rho01 must be a number of at least 0 and below 1; got -0\.1$"),
+        ((0.1, "0.2"), r"^rho10 must be .*; got '0\.2'$"),
+        ((None, 0.2), r"^rho01 must be .*; got None$"),
+        ((0.1, math.nan), r"^rho10 must be .*; got nan$"),
+        ((0.6, 0.4), r"^rho01 \+ rho10 must be below 1"),
+        ((NoiseRates, 0.1), r"^rho01 must be "),
+    ],
+)
+def test_a_region_without_meaning_is_refused(most, message):
+    check_refusal(lambda: NoiseRegion(*most), NoiseRateError, message)
+
+
+@given(RATES)
+def test_observe_and_the_plain_chances_agree(rates):
+    """At uniforms on a fine grid a label flips as often as P(r | r*) says."""
+    uniforms = (np.arange(10_000) + 0.5) / 10_000
+    for label in (0, 1):
+        seen = NoiseRates(*rates).observe(np.full(10_000, label), uniforms).mean()
+        assert seen == pytest.approx(chance(1, label, *rates), abs=1e-4)

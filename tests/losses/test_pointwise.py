@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import check_refusal
 from verirec.exceptions import ParameterError, PredictionError
 from verirec.losses import Loss, get_loss
 
@@ -24,8 +25,10 @@ def test_each_loss_is_its_formula_elementwise(name, draws):
     assert get_loss(name).of(predictions, labels) == pytest.approx(expected, rel=1e-12)
 
 
-def test_log_loss_keeps_its_digits_next_to_0():
-    assert get_loss("log").of(np.array([1e-18]), np.array([0])).tolist() == [1e-18]
+@given(st.floats(1e-300, 1e-3))
+def test_log_loss_next_to_0_and_1_is_right_to_1e_16(f):
+    assert get_loss("log").of(np.array([f]), np.array([0]))[0] == pytest.approx(-math.log1p(-f), rel=0, abs=1.2e-16)
+    assert get_loss("log").of(np.array([f]), np.array([1]))[0] == pytest.approx(-math.log(f), rel=1e-15)
 
 
 def test_losses_keep_the_shape_of_a_block():
@@ -106,3 +109,45 @@ def test_a_loss_of_ones_own_must_give_a_number_for_each_prediction(loss, message
 def test_a_loss_that_works_in_place_spoils_nothing():
     in_place = get_loss(lambda f, y: np.abs(np.subtract(f, y, out=f)))
     assert in_place.of(np.array([0.25, 0.25]), np.array([1, 0])).tolist() == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@given(predictions=st.lists(INSIDE, min_size=1))
+def test_halves_are_the_loss_against_1_and_against_0(name, predictions):
+    if_positive, if_negative = get_loss(name).halves(np.array(predictions))
+    assert if_positive.tolist() == pytest.approx([BY_HAND[name](f, 1) for f in predictions], rel=1e-12)
+    assert if_negative.tolist() == pytest.approx([BY_HAND[name](f, 0) for f in predictions], rel=1e-12)
+
+
+def test_halves_of_a_function_are_the_function_at_both_labels():
+    def lopsided(f, y):
+        return 3 * y * (1 - f) + (1 - y) * f
+
+    if_positive, if_negative = get_loss(lopsided).halves(np.array([[0.25, 0.5]]))
+    assert (if_positive.tolist(), if_negative.tolist()) == ([[2.25, 1.5]], [[0.25, 0.5]])
+
+
+def test_halves_of_nothing_are_nothing():
+    assert [half.shape for half in get_loss("log").halves(np.empty((0, 3)))] == [(0, 3), (0, 3)]
+
+
+def test_finite_halves_are_kept_without_a_word_even_if_their_sum_is_not_finite():
+    large = np.full(3, 1.2e154)
+    assert get_loss("squared").halves(large)[1].tolist() == (large**2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("loss", "predictions", "message"),
+    [
+        ("log", [0.5, 0.0], r"^the log loss needs probabilities strictly between 0 and 1; 1 of 2 predictions are not"),
+        ("log", [1.0], r"^the log loss needs probabilities .*; 1 of 1 predictions are not \(first: 1\)$"),
+        ("log", [-0.5], r"^the log loss needs probabilities .*; 1 of 1 predictions are not \(first: -0\.5\)$"),
+        ("squared", [0.5, math.nan], r"^the squared loss needs finite numbers; 1 of 2 predictions are not"),
+        ("squared", [1e200], r"^the squared loss must give a finite number for each prediction, .* with 1 not finite$"),
+        ("absolute", [math.inf, -math.inf], r"^the absolute loss needs finite numbers; 2 of 2 predictions are not"),
+        (lambda f, y: f.sum(), [0.5, 0.5], r"must give a finite number for each prediction, shape \(2,\); got shape"),
+        (lambda f, y: np.where(y == 1, f, np.nan), [0.5, 0.5], r"shape \(2,\) with 2 not finite$"),
+    ],
+)
+def test_halves_that_are_not_finite_are_refused_whatever_the_labels_would_have_been(loss, predictions, message):
+    check_refusal(lambda: get_loss(loss).halves(np.array(predictions)), PredictionError, message)

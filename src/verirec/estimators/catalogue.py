@@ -37,6 +37,10 @@ class Estimator:
         Whether its imputed errors are fitted with weights (1 - p)/p^2 in place of 1/p (MRDR: Guo et al. 2021).
     everywhere
         Whether it needs the propensities of all pairs.
+    weighted
+        Whether it uses propensities at all.
+    linear
+        Whether it is linear in the labels, so that it is monotone in each noise rate.
     """
 
     name: str
@@ -46,16 +50,18 @@ class Estimator:
     weighs_rows: bool = False
     for_least_variance: bool = False
     everywhere: bool = False
+    weighted: bool = True
+    linear: bool = True
 
 
 _PLAIN: Final = (
-    Estimator("naive", formulas.naive, weighs_rows=True),
+    Estimator("naive", formulas.naive, weighs_rows=True, weighted=False),
     Estimator("eib", formulas.eib, over_grid=True),
     Estimator("ips", formulas.ips),
     Estimator("snips", formulas.snips, weighs_rows=True),
     Estimator("dr", formulas.dr, over_grid=True),
     Estimator("mrdr", formulas.dr, over_grid=True, for_least_variance=True),
-    Estimator("sdr", formulas.sdr, over_grid=True),
+    Estimator("sdr", formulas.sdr, over_grid=True, linear=False),
     Estimator("tdr", formulas.tdr, over_grid=True, everywhere=True),
 )
 
@@ -83,7 +89,7 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estim
     elif isinstance(names, str):
         every = tuple(name for name, one in ESTIMATORS.items() if with_rates or not one.denoised)
         names = every if names == "all" else (names,)
-    listed = list(names)
+    listed = list(names) if isinstance(names, Sequence | set | frozenset | dict) else [names]
     unknown = [name for name in listed if not isinstance(name, str) or name not in ESTIMATORS]
     if unknown or not listed:
         got = f"got {unknown[0]!r}" if unknown else "none was named"

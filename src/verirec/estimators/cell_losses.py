@@ -27,11 +27,14 @@ class CellLosses:
         l.
     clip
         Distance that f keeps from 0 and 1, if any.
+    counts_grid
+        Whether an error of a logged pair counts the wrong predictions of all pairs: all will be needed.
     """
 
     predictions: CellValues
     loss: Loss
     clip: float | None = None
+    counts_grid: bool = False
 
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Give both at positions that broadcast together.
@@ -62,9 +65,11 @@ class CellLosses:
         return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
-        """Give both for single pairs; wrong predictions are counted over these pairs."""
+        """Give both for single pairs."""
         try:
             return self.cells(users, items)
         except PredictionError:
+            if self.counts_grid:
+                self.check_grid()
             self.loss.check([self._clipped(self.predictions.cells(users, items))])
             raise

@@ -45,6 +45,8 @@ class Linearised:
         Each row's part of the denominator, adding up to 1; `None` where the denominator is the number of cells.
     imputed
         The imputed errors whose sum over the other pairs is in the numerator, if any.
+    sample_variance
+        What having visited a sample of the unobserved pairs adds to the variance.
     as_sample
         True where the rows are taken for a simple random sample: the interval knows nothing of propensities.
     facts
@@ -58,6 +60,7 @@ class Linearised:
     terms: Array
     shares: Array | None = None
     imputed: Imputed | None = None
+    sample_variance: float = 0.0
     as_sample: bool = False
     facts: dict[str, float] = field(default_factory=dict)
 
@@ -83,7 +86,7 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
     r""":math:`[\sum e + \sum_{D \setminus O} \hat e] / N`: errors where known, imputed elsewhere (paper, Section 2.2).
 
     Steck (2010), "Training and testing of recommender systems on data missing not at random". The imputed errors are
-    most of it, so what each row does to them is in the interval.
+    most of it, so what each row does to them is in the interval; that they may all be wrong is not.
     """
     through_imputed, slopes = imputed.elsewhere_influence()
     value = (float(rows.errors.sum()) + imputed.elsewhere) / rows.n_cells
@@ -94,6 +97,7 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
         -through_imputed / rows.n_cells,
         (rows.errors + through_imputed) / rows.n_cells,
         imputed=imputed,
+        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
         facts=imputed.facts(),
     )
 
@@ -141,22 +145,23 @@ def sdr(rows: Rows, imputed: Imputed) -> Linearised:
     """
     mean = (float(imputed.rows.sum()) + imputed.elsewhere) / rows.n_cells
     centred = imputed.rows - mean
-    tilt, residual = _balance(rows.weights - 1, centred)
+    tilt, residual = _balance(rows.weights - 1, centred, float(np.abs(imputed.rows).max()))
     weights = 1 + (rows.weights - 1) * np.exp(-tilt * centred)
     plain = _self_normalised(rows, weights)
     lever = (weights - 1) * centred
     squares = float(lever @ centred)
-    slope = float(lever @ (rows.errors - plain.value)) / squares if squares > 0 else 0.0
-    influence = plain.influence - slope * centred * weights / weights.sum()
-    facts = imputed.facts() | {"tilt": tilt, "balance_residual": residual}
+    slope = float(lever @ (rows.errors - plain.value)) / squares if tilt != 0 and squares > 0 else 0.0
+    shares = _shares(weights)
+    influence = plain.influence - slope * centred * shares
     return Linearised(
         plain.value,
         influence,
         plain.label_slopes,
         -influence,
-        influence + plain.value * _shares(weights),
-        _shares(weights),
-        facts=facts,
+        influence + plain.value * shares,
+        shares,
+        sample_variance=slope**2 * imputed.elsewhere_variance / rows.n_cells**2,
+        facts=imputed.facts() | {"tilt": tilt, "balance_residual": residual},
     )
 
 
@@ -166,7 +171,7 @@ def _shares(weights: Array) -> Array:
 
 
 def _self_normalised(rows: Rows, weights: Array) -> Linearised:
-    own = weights if rows.log.weights is None else weights * rows.log.weights / rows.log.weights.max()
+    own = weights if rows.log.weights is None else weights * (rows.log.weights / rows.log.weights.max())
     shares = _shares(own)
     value = float(shares @ rows.errors)
     influence = shares * (rows.errors - value)
@@ -185,14 +190,18 @@ def _doubly_robust(
         -correction,
         correction + imputed_rows / rows.n_cells,
         imputed=imputed,
+        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
         facts=facts,
     )
 
 
-def _balance(lever: Array, centred: Array) -> tuple[float, float]:
-    """Find the tilt at which the weighted rows are centred, and what is left where there is none."""
-    spread = float(np.abs(centred).max()) if len(centred) else 0.0
-    if spread == 0:
+def _balance(lever: Array, centred: Array, scale: float) -> tuple[float, float]:
+    """Find the tilt at which the weighted rows are centred, and what is left where there is none.
+
+    Imputed errors that are all the same, but for rounding at their `scale`, need none.
+    """
+    spread = float(np.abs(centred).max())
+    if spread <= 1e-9 * scale:
         return 0.0, 0.0
 
     def imbalance(tilt: float) -> float:

@@ -96,8 +96,7 @@ def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | No
         change = rows.propensities.variance_change(rows.log, linearised.p_slopes, linearised.influence)
         # Learning propensities cannot make an estimate better than knowing every label.
         parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])
-    if linearised.imputed is not None:
-        parts["sample"] = linearised.imputed.elsewhere_variance / rows.n_cells**2
+    parts["sample"] = linearised.sample_variance
     if rate_gradient is not None and rows.labels.covariance is not None:
         parts["noise_rates"] = float(rate_gradient @ rows.labels.covariance @ rate_gradient)
     return parts
@@ -111,7 +110,7 @@ def normal_estimate(
 ) -> Estimate:
     """Put a value, its standard error and its normal interval together."""
     parts = variance_parts(linearised, rows, rate_gradient)
-    error = float(np.sqrt(sum(parts.values())))
+    error = float(np.sqrt(max(sum(parts.values()), 0.0)))
     bounds = normal_interval(linearised.value, error, confidence)
     return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
 
@@ -138,7 +137,7 @@ def bootstrapped(
     """
     parts = estimate.diagnostics["variance"]
     values = _values_by_users(linearised, rows, draws, random)
-    values += random.normal(0, np.sqrt(parts["noise_rates"] + parts["sample"]), draws)
+    values += random.normal(0, np.sqrt(max(parts["noise_rates"] + parts["sample"], 0.0)), draws)
     tail = (1 - estimate.confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     facts = {name: fact for name, fact in estimate.diagnostics.items() if name != "variance"} | {"draws": draws}

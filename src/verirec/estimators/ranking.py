@@ -18,17 +18,12 @@ from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimators.estimate import (
-    Estimates,
-    Rates,
-    checked_rates,
-    judgeable,
-    rate_gradient,
-    refuse_weights,
-)
 from verirec.estimators.formulas import Linearised, dr
+from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimators.results import Estimates
 from verirec.estimators.rows import LabelledErrors, Rows
+from verirec.estimators.study import rate_gradient
 from verirec.estimators.unobserved import Block, Unobserved, over_grid
 from verirec.exceptions import MisfitWarning, warn_caller
 from verirec.losses import NoiseRegion, correct_labels

@@ -31,7 +31,8 @@ class CorrectedLabels:
     slopes
         For each noise rate, in the order of its covariance, the derivative of `values` by it, shape (rates, n).
     covariance
-        Of all the noise rates, shape (rates, rates); `None` if they are known.
+        Of all the noise rates, shape (rates, rates); `None` if they are known. What an audit of the log's own rows has
+        in common with the noise in these rows is taken off: if f of the rows were audited, a factor of 1 - 2f.
     """
 
     values: Array
@@ -58,10 +59,10 @@ def correct_labels(
     if rates is None:
         return CorrectedLabels(plain, np.zeros_like(plain))
     if isinstance(rates, NoiseRates):
-        return _corrected(plain, rates.rho01, rates.rho10, rates.covariance_matrix, None)
+        return _corrected(plain, rates.rho01, rates.rho10, rates.covariance_beside_noise, None)
     group = rates.group_of(users, items)
     rho01, rho10 = (np.array([getattr(of, name) for of in rates.rates]) for name in ("rho01", "rho10"))
-    return _corrected(plain, rho01[group], rho10[group], rates.covariance_matrix, group)
+    return _corrected(plain, rho01[group], rho10[group], rates.covariance_beside_noise, group)
 
 
 def _corrected(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,9 @@ from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError,
 
 WEAK_SIGNAL: Final = 0.1
 """Below this kappa a correction multiplies the noise of a log by more than ten."""
+LATTICE: Final = 7
+MOST_RATE: Final = 1 - WEAK_SIGNAL - 1e-9
+"""The largest rate, or sum of both, that leaves that much."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,14 @@ class NoiseRates:
             )
 
     @property
-    def covariance_matrix(self) -> npt.NDArray[np.float64] | None:
-        """The covariance as an array, `None` if the rates are known."""
-        return None if self.covariance is None else np.array(self.covariance)
+    def covariance_beside_noise(self) -> npt.NDArray[np.float64] | None:
+        """The covariance as it adds to that of noise in a log whose own rows were audited.
+
+        Rows that happen to be flipped more often raise the rate and lower the labels, which cancels in part; if all
+        rows were audited, altogether.
+        """
+        shared = 1 - 2 * float(self.diagnostics.get("audited_share", 0.0))
+        return None if self.covariance is None else shared * np.array(self.covariance)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
         """Give each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.
@@ -129,7 +136,8 @@ class GroupedNoiseRates:
     item_groups: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", tuple(self.rates))
+        given: Any = self.rates
+        object.__setattr__(self, "rates", tuple(given) if isinstance(given, list | tuple) else ())
         if not self.rates or not all(isinstance(of, NoiseRates) for of in self.rates):
             raise NoiseRateError("grouped noise rates need one NoiseRates a group")
         if (self.user_groups is None) == (self.item_groups is None):
@@ -155,13 +163,13 @@ class GroupedNoiseRates:
         return np.asarray(self.item_groups[items], dtype=np.int64)
 
     @property
-    def covariance_matrix(self) -> npt.NDArray[np.float64] | None:
-        """Covariance of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
+    def covariance_beside_noise(self) -> npt.NDArray[np.float64] | None:
+        """As that of `NoiseRates`, of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
         if self.rates[0].covariance is None:
             return None
         matrix = np.zeros((2 * len(self.rates),) * 2)
         for group, of in enumerate(self.rates):
-            matrix[2 * group : 2 * group + 2, 2 * group : 2 * group + 2] = of.covariance
+            matrix[2 * group : 2 * group + 2, 2 * group : 2 * group + 2] = of.covariance_beside_noise
         return matrix
 
 
@@ -175,34 +183,50 @@ class NoiseRegion:
     Parameters
     ----------
     rho01_most, rho10_most
-        The largest rates, together below 1.
+        The largest rates. Of two that together leave less than a tenth of the signal, the part of the region with
+        kappa of at least .1 counts: below that, labels say next to nothing.
 
     Examples
     --------
     >>> [(corner.rho01, corner.rho10) for corner in NoiseRegion(0.3, 0.2).corners]
     [(0.0, 0.0), (0.0, 0.2), (0.3, 0.0), (0.3, 0.2)]
+    >>> [(round(corner.rho01, 2), round(corner.rho10, 2)) for corner in NoiseRegion(0.6, 0.5).corners]
+    [(0.0, 0.0), (0.0, 0.5), (0.6, 0.0), (0.4, 0.5), (0.6, 0.3)]
     """
 
     rho01_most: float
     rho10_most: float
 
     def __post_init__(self) -> None:
-        largest = NoiseRates(self.rho01_most, self.rho10_most)
-        object.__setattr__(self, "rho01_most", largest.rho01)
-        object.__setattr__(self, "rho10_most", largest.rho10)
+        for name in ("rho01_most", "rho10_most"):
+            object.__setattr__(self, name, min(_checked_rate(name, getattr(self, name)), MOST_RATE))
 
     @property
     def corners(self) -> tuple[NoiseRates, ...]:
-        """The rectangle's corners, where every estimate has its smallest and largest value."""
-        pairs = product(sorted({0.0, self.rho01_most}), sorted({0.0, self.rho10_most}))
-        return tuple(NoiseRates(*rates) for rates in pairs)
+        """The region's corners: every estimate has its smallest and its largest value at one of them."""
+        most01, most10 = self.rho01_most, self.rho10_most
+        corners = [(0.0, 0.0), (0.0, most10), (most01, 0.0)]
+        if most01 + most10 <= MOST_RATE:
+            corners.append((most01, most10))
+        else:
+            corners += [(MOST_RATE - most10, most10), (most01, MOST_RATE - most01)]
+        return tuple(NoiseRates(*rates) for rates in dict.fromkeys(corners))
+
+    @property
+    def lattice(self) -> tuple[NoiseRates, ...]:
+        """Points all over the region, its corners among them, for estimates that may peak inside."""
+        steps = np.linspace(0, 1, LATTICE)
+        inside = [(a * self.rho01_most, b * self.rho10_most) for a in steps for b in steps]
+        kept = [NoiseRates(*rates) for rates in inside if 0 < sum(rates) <= MOST_RATE]
+        return (*self.corners, *(point for point in kept if point not in self.corners))
 
 
 def checked_groups(name: str, groups: Any, count: int) -> npt.NDArray[np.int64]:
     """Accept a group number from 0 to count - 1 for each position."""
     array = as_array(name, groups, error=NoiseRateError)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not ((array >= 0) & (array < count)).all():
-        raise NoiseRateError(f"{name} must be flat integers from 0 to {count - 1}; got {array.dtype} {array.shape}")
+        found = f"{array.min()} to {array.max()}" if array.size and array.dtype.kind in "iu" else str(array.dtype)
+        raise NoiseRateError(f"{name} must be flat integers from 0 to {count - 1}; got {found}, shape {array.shape}")
     return array.astype(np.int64)
 
 

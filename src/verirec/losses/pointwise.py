@@ -54,8 +54,9 @@ class Loss:
         """Give l(f, 1) and l(f, 0) elementwise, all finite."""
         with np.errstate(all="ignore"):
             halves = self.if_positive(predictions), self.if_negative(predictions)
-        # The sum of a half tells at once whether all of it is finite; only a wrong one is looked at more closely.
-        if any(half.shape != predictions.shape or not np.isfinite(half.sum()) for half in halves):
+            # The sum of a half tells at once whether all of it is finite; only a wrong one is looked at more closely.
+            doubtful = any(half.shape != predictions.shape or not np.isfinite(half.sum()) for half in halves)
+        if doubtful:
             self.check([predictions])
             for half in halves:
                 if half.shape != predictions.shape or not np.isfinite(half).all():

@@ -95,7 +95,7 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
     own, fits, fitted = np.empty(len(log)), [], []
     for held_out in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold != held_out)
-        problem = _TwoWayLeastSquares(log.select(rows), weights[rows], SHRINKAGE * float(weights.mean()))
+        problem = _TwoWayLeastSquares(log.select(rows), weights[rows], SHRINKAGE)
         fits.append((problem, rows))
         fitted.append(problem.fit(labels[rows]))
         out = fold == held_out
@@ -111,10 +111,11 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
 class _TwoWayLeastSquares:
     """Weighted least squares with a free constant and penalised ones of users and items, on sparse rows."""
 
-    def __init__(self, log: FeedbackLog, weights: Array, penalty: float) -> None:
-        self.log, self.penalty = log, penalty
+    def __init__(self, log: FeedbackLog, weights: Array, shrinkage: float) -> None:
+        self.log = log
         # Where no row has any weight, all have the same.
         self.weights = weights if weights.sum() > 0 else np.ones_like(weights)
+        self.penalty = shrinkage * float(self.weights.mean())
 
     @cached_property
     def _totals(self) -> tuple[float, Array, Array]:

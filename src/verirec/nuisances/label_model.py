@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from verirec.checks import real_number, whole_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.checks import number_array, real_number, whole_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.grid import CellValues, Positions, totals
+from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -64,7 +65,13 @@ class LabelModel:
     def fit(self, log: FeedbackLog, weights: Array) -> LabelProbabilities:
         """Fit to a log's labels, each row with its weight."""
         penalty = real_number("penalty", self.penalty, above=0)
-        scaled = weights / weights.mean()
+        given = number_array("weights", weights, ndim=1).astype(np.float64)
+        if len(checked_log(log)) == 0 or given.shape != (len(log),) or not (given >= 0).all() or not given.any():
+            raise ParameterError(
+                f"a model of labels needs rows and a weight of at least 0 for each; got {len(log):,} rows and "
+                f"weights of shape {given.shape}"
+            )
+        scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
 
@@ -83,6 +90,8 @@ class LabelModel:
 
     def cross_fit(self, log: FeedbackLog, weights: Array, folds: int, random_state: RandomState) -> Array:
         """Give h of each row from a model that has not seen the row's fold, shape (n,)."""
+        if len(checked_log(log)) < 2:
+            raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
         count = min(whole_number("folds", folds, least=2), len(log))
         fold = as_generator(random_state).permutation(len(log)) % count
         values = np.empty(len(log))

@@ -13,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.grid import CellValues, blocks
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller
+from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.losses import NoiseRates
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.noise_rates.tails import tail_rates
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
+from verirec.words import short
 
 Array = npt.NDArray[np.float64]
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -48,7 +49,7 @@ class AnchorNoiseRates:
         Of the cross-fitting of "tails".
     refits
         For the covariance of the other rules h is fitted this often again, with random weights on the rows (the
-        Bayesian bootstrap). 0 leaves it out.
+        Bayesian bootstrap). Fewer than 2 leave it out.
     batches, batch_size
         Of "batches".
     random_state
@@ -111,9 +112,11 @@ class AnchorNoiseRates:
         """
         one_of("rule", self.rule, get_args(Rule))
         real_number("quantile", self.quantile, above=0, below=0.5)
-        weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
+        weights = 1 / as_propensities(propensities, checked_log(log)).at(log.users, log.items)
         random = as_generator(self.random_state)
-        model = self.model or LabelModel()
+        model = LabelModel() if self.model is None else self.model
+        if not isinstance(model, LabelModel):
+            raise ParameterError(f"model must be a LabelModel; give your own as h=...; got {short(model)}")
         own = None if h is None else as_predictions(h, log.n_users, log.n_items)
         if self.rule == "tails":
             scores = model.cross_fit(log, weights, self.folds, random) if own is None else own.at(log.users, log.items)
@@ -139,6 +142,10 @@ class AnchorNoiseRates:
         pairs = self._batch_extremes(log, predictions, random) if self.rule == "batches" else None
         fitted = model.fit(log, weights) if own is None else own
         low, high = self._low_and_high(fitted, pairs)
+        if low >= high:
+            raise NoiseRateError(
+                f"h is {low:.3g} where it should be smallest and {high:.3g} where it should be largest: no anchors"
+            )
         covariance = None
         refits = whole_number("refits", self.refits, least=0)
         if own is None and refits > 1:

@@ -194,6 +194,7 @@ class AuditNoiseRates:
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
         rows, true_labels = audit.rows_in(checked_log(log))
+        _refuse_one_class(true_labels, "")
         strata = self._strata(log, propensities, scores) if self.method == "joint" else np.zeros(len(log), np.int64)
         if self.user_groups is None and self.item_groups is None:
             return self._rates(log.labels, strata, rows, true_labels, "")
@@ -224,12 +225,7 @@ class AuditNoiseRates:
         true_labels: npt.NDArray[np.int8],
         where: str,
     ) -> NoiseRates:
-        for truth, kind in ((1, "positive"), (0, "negative")):
-            if not (true_labels == truth).any():
-                untold = "rho01" if truth else "rho10"
-                raise AuditError(
-                    f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(rows):,} pairs"
-                )
+        _refuse_one_class(true_labels, where)
         if len(rows) < ENOUGH:
             warn_caller(
                 f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
@@ -244,7 +240,7 @@ class AuditNoiseRates:
                     f"{which}{where} is estimated at 0, the end of its range: its interval is approximate",
                     NoiseRateWarning,
                 )
-        facts = {"method": f"audit, {self.method}", "audited": len(rows)} | facts
+        facts |= {"method": f"audit, {self.method}", "audited": len(rows), "audited_share": len(rows) / len(labels)}
         return NoiseRates(rho01, rho10, covariance, facts)
 
     def _by_group(
@@ -272,3 +268,11 @@ class AuditNoiseRates:
                 self._rates(log.labels[inside], strata[inside], place, true_labels[audited], f" in group {group}")
             )
         return GroupedNoiseRates(tuple(rates), **{name: groups})
+
+
+def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
+    for truth, kind, untold in ((1, "positive", "rho01"), (0, "negative", "rho10")):
+        if not (true_labels == truth).any():
+            raise AuditError(
+                f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(true_labels):,} pairs"
+            )

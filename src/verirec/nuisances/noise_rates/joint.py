@@ -73,7 +73,7 @@ class AuditCounts:
         wrong1, positives, wrong0, negatives = self.flips
         rho01, rho10 = wrong1 / positives, wrong0 / negatives
         covariance = ((_variance(wrong1, positives), 0.0), (0.0, _variance(wrong0, negatives)))
-        return _kept_apart(rho01, rho10, covariance, {"positives": positives, "negatives": negatives})
+        return rho01, rho10, covariance, {"positives": positives, "negatives": negatives}
 
 
 def joint_rates(counts: AuditCounts) -> Rates:
@@ -94,23 +94,24 @@ def joint_rates(counts: AuditCounts) -> Rates:
     size = counts.positive + counts.negative + audited.sum(axis=1)
     for _ in range(_MOST_STEPS):
         before = rho01, rho10
-        said = share * (1 - rho01) + (1 - share) * rho10
+        said = np.clip(share * (1 - rho01) + (1 - share) * rho10, _INSIDE, 1 - _INSIDE)
         # Of the rows without an audit: how many are truly positive, by what they said.
         positive_if_said = counts.positive * share * (1 - rho01) / said
         positive_if_not = counts.negative * share * rho01 / (1 - said)
         share = (positive_if_said + positive_if_not + audited[:, 1]) / size
         all_positive, all_negative = (share * size).sum(), ((1 - share) * size).sum()
-        rho01 = float(positive_if_not.sum() + wrong1) / all_positive
-        rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / all_negative
+        rho01 = float(positive_if_not.sum() + wrong1) / float(all_positive)
+        rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / float(all_negative)
         if max(abs(rho01 - before[0]), abs(rho10 - before[1])) < _CONVERGED:
             break
     facts = {"positives": positives, "negatives": negatives, "strata": len(share)}
-    return _kept_apart(rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts)
+    return rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts
 
 
 def _inverse_information(counts: AuditCounts, rho01: float, rho10: float, share: Array) -> Covariance:
     """Invert the observed information, the strata's shares eliminated; rates of 0 are moved inside by half a row."""
     wrong1, positives, wrong0, negatives = counts.flips
+    at_zero = rho01 < 0.5 / (positives + 1), rho10 < 0.5 / (negatives + 1)
     rho01, rho10 = max(rho01, 0.5 / (positives + 1)), max(rho10, 0.5 / (negatives + 1))
     share = np.clip(share, _INSIDE, 1 - _INSIDE)
     said = share * (1 - rho01) + (1 - share) * rho10
@@ -123,8 +124,8 @@ def _inverse_information(counts: AuditCounts, rho01: float, rho10: float, share:
     information[0, 0] += wrong1 / rho01**2 + (positives - wrong1) / (1 - rho01) ** 2
     information[1, 1] += wrong0 / rho10**2 + (negatives - wrong0) / (1 - rho10) ** 2
     # A rate on the boundary has no row to tell its curvature: that of half a row stands in.
-    information[0, 0] += 0.0 if wrong1 else 0.5 / rho01**2
-    information[1, 1] += 0.0 if wrong0 else 0.5 / rho10**2
+    information[0, 0] += 0.5 / rho01**2 if at_zero[0] else 0.0
+    information[1, 1] += 0.5 / rho10**2 if at_zero[1] else 0.0
     cross = by_rates * curvature * by_share + slope
     of_share = curvature * by_share**2 + audited[:, 1] / share**2 + audited[:, 0] / (1 - share) ** 2
     information -= (cross / np.maximum(of_share, 1e-12)) @ cross.T
@@ -142,8 +143,3 @@ def _variance(wrong: float, total: float) -> float:
     """Give the variance of a share, with half a row on each side so that a share of 0 is not sure."""
     share = (wrong + 0.5) / (total + 1)
     return share * (1 - share) / total
-
-
-def _kept_apart(rho01: float, rho10: float, covariance: Covariance, facts: dict[str, Any]) -> Rates:
-    """Give the rates as they are; `NoiseRates` refuses those that leave no signal."""
-    return float(rho01), float(rho10), covariance, facts

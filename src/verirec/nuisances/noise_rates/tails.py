@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import ndtr
+from scipy.stats import beta
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisances.label_model import LabelModel
 from verirec.randomness import RandomState
 
@@ -53,8 +54,9 @@ def _cross_fitted_tails(
     log: FeedbackLog, scores: PredictionsLike | None, quantile: float, random_state: RandomState
 ) -> NoiseRates:
     share = real_number("quantile", quantile, above=0, below=0.5)
+    checked_log(log)
     if scores is None:
-        values = LabelModel().cross_fit(checked_log(log), np.ones(len(log)), 5, random_state)
+        values = LabelModel().cross_fit(log, np.ones(len(log)), 5, random_state)
     else:
         values = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
     return tail_rates(log.labels, values, share)
@@ -96,11 +98,13 @@ def identified_region(
     >>> region.rho01_most > 0.2 and region.rho10_most > 0.1
     True
     """
+    level = real_number("confidence", confidence, above=0, below=1)
     tails = _cross_fitted_tails(log, scores, quantile, random_state)
-    # Each bound at half the error, so that both hold together.
-    reach = float(ndtri(1 - (1 - real_number("confidence", confidence, above=0, below=1)) / 2))
-    errors = np.sqrt(np.diag(np.array(tails.covariance)))
-    return NoiseRegion(min(tails.rho01 + reach * errors[0], 0.999), min(tails.rho10 + reach * errors[1], 0.999))
+    rows = tails.diagnostics["rows_in_a_tail"]
+    # Clopper and Pearson's bound of a share; each at half the error, so that both hold together.
+    wrong = np.round(np.array([tails.rho01, tails.rho10]) * rows)
+    most = beta.ppf(1 - (1 - level) / 2, np.minimum(wrong + 1, rows), np.maximum(rows - wrong, 1e-9))
+    return NoiseRegion(*np.minimum(most, MOST_RATE).tolist())
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class SeparabilityTest:
     Parameters
     ----------
     statistic, p_value
-        Of the hypothesis that they are: chi-squared with 2 degrees of freedom.
+        Of the hypothesis that they are: the larger of the two excesses in standard errors, and twice its one-sided
+        probability (Bonferroni).
     liked_in_lowest, disliked_in_highest
         Estimated share of truly liked pairs among the rows with the lowest scores, and of disliked ones among the
         highest: 0 under weak separability.
@@ -155,12 +160,10 @@ def weak_separability_test(
         raise ParameterError(f"rates must be a NoiseRates; got {type(rates).__name__}")
     tails = _cross_fitted_tails(log, scores, quantile, random_state)
     excess = np.array([tails.rho01 - rates.rho01, tails.rho10 - rates.rho10])
-    covariance = np.array(tails.covariance)
+    variances = np.diag(np.array(tails.covariance))
     if rates.covariance is not None:
-        covariance = covariance + np.array(rates.covariance)
-    statistic = float(excess @ np.linalg.solve(covariance, excess))
+        variances = variances + np.diag(np.array(rates.covariance))
     # Only an excess speaks against separability; a deficit is chance.
-    if (excess <= 0).all():
-        statistic = 0.0
+    statistic = float((excess / np.sqrt(variances)).max())
     disliked, liked = np.clip(excess / rates.kappa, 0, 1)
-    return SeparabilityTest(statistic, float(chi2.sf(statistic, 2)), float(liked), float(disliked))
+    return SeparabilityTest(statistic, min(1.0, 2 * float(ndtr(-statistic))), float(liked), float(disliked))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import PropensityError
 from verirec.nuisances.propensities.base import Propensities, PropensityModel
 from verirec.nuisances.propensities.diagnostics import PropensityDiagnostics
@@ -41,6 +41,7 @@ def as_propensities(given: Any, log: FeedbackLog) -> Propensities:
     >>> as_propensities(ConstantPropensity(), log).at([0], [0]).tolist()
     [0.5]
     """
+    checked_log(log)
     if given is None:
         return LogisticPropensity().fit(log) if log.propensities is None else LoggedPropensity(log)
     if isinstance(given, type | str):
@@ -49,6 +50,8 @@ def as_propensities(given: Any, log: FeedbackLog) -> Propensities:
         propensities = given
     elif hasattr(given, "fit"):
         propensities = given.fit(log)
+        if not isinstance(propensities, Propensities):
+            raise PropensityError(f"a propensity model's fit must give Propensities; got {type(propensities).__name__}")
     else:
         propensities = GivenPropensity(given)
     if isinstance(propensities, GivenPropensity):

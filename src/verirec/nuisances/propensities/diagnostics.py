@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues
+from verirec.exceptions import EmptyLogError
 
 Array = npt.NDArray[np.float64]
 
@@ -67,6 +68,8 @@ class PropensityDiagnostics:
 
 def diagnose(propensities: CellValues, log: FeedbackLog, *, floor: float, floored: int) -> PropensityDiagnostics:
     """Look at the weights that propensities give the rows of a log."""
+    if len(log) == 0:
+        raise EmptyLogError("diagnostics need a log with rows; it has none")
     weights = 1 / propensities.at(log.users, log.items)
     total = float(weights.sum())
     heaviest = np.sort(weights)[::-1][:5]

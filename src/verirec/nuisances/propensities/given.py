@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -40,7 +41,7 @@ class GivenPropensity(Propensities):
     def __init__(self, values: Any, *, floor: float = 0.0) -> None:
         if isinstance(values, CellValues):
             cells = values
-        elif callable(values):
+        elif callable(values) and not isinstance(values, type):
             cells = as_predictions(values, *_ANY_SHAPE)
         else:
             matrix = as_array("propensities", values, error=PropensityError)
@@ -53,6 +54,15 @@ class GivenPropensity(Propensities):
         super().__init__(cells.shape, floor)
         self.values = cells
         self._given = values
+
+    @cached_property
+    def inverse_total(self) -> float:
+        """The sum of 1/p over the whole grid."""
+        if self.shape == _ANY_SHAPE:
+            raise PropensityError(
+                "a function's propensities have no grid of their own; use on_grid((n_users, n_items))"
+            )
+        return super().inverse_total
 
     def on_grid(self, shape: tuple[int, int]) -> GivenPropensity:
         """Give the same propensities for a grid of this size, which a function does not know by itself."""

@@ -12,10 +12,12 @@ from scipy.special import expit
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Positions, totals
+from verirec.exceptions import ParameterError
 from verirec.nuisances.propensities.base import Array, Propensities, default_floor
 from verirec.nuisances.propensities.simple import log_with_rows
 from verirec.nuisances.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisances.propensities.with_features import FeatureFit, fit_with_features
+from verirec.words import short
 
 
 class LogisticPropensity:
@@ -53,6 +55,8 @@ class LogisticPropensity:
     def fit(self, log: FeedbackLog) -> Propensities:
         """Learn the coefficients, to a gradient below 1e-8 of its scale."""
         floor = default_floor(log_with_rows(log), self.floor)
+        if not isinstance(self.features, bool):
+            raise ParameterError(f"features must be True or False; got {short(self.features)}")
         with_features = self.features and log.user_features is not None and log.item_features is not None
         l2 = float(with_features) if self.l2 is None else real_number("l2", self.l2, above=0, closed=True)
         if with_features:
@@ -61,7 +65,14 @@ class LogisticPropensity:
         return _TwoWay(fit_two_way(*counts, l2=l2), floor)
 
 
-class _TwoWay(Propensities):
+class _Logistic(Propensities):
+    def _rest_and_slopes(self, log: FeedbackLog, slopes: Array) -> tuple[Array, Array]:
+        """Give 1 - p of the model itself, and slopes of 0 where the floor holds p still."""
+        p = self.unfloored(log.users, log.items)
+        return 1 - p, np.where(p < self.floor, 0.0, slopes)
+
+
+class _TwoWay(_Logistic):
     def __init__(self, fitted: TwoWayFit, floor: float) -> None:
         super().__init__((len(fitted.users.code), len(fitted.items.code)), floor)
         self.fitted = fitted
@@ -77,12 +88,12 @@ class _TwoWay(Propensities):
         return float(self.fitted.users.size @ (1 / table) @ self.fitted.items.size)
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        rest = 1 - self.cells(log.users, log.items)
+        rest, slopes = self._rest_and_slopes(log, slopes)
         user_information, item_information = self.fitted.information()
         leverage = 1 / user_information[log.users] + 1 / item_information[log.items]
         slope, joint = (self._by_constant(log, rest * values) for values in (slopes, influence))
         solved = self.fitted.solve(*slope)
-        return quadratic_change(slope, joint, solved, rest**2 * leverage, slopes, influence)
+        return quadratic_change(slope, joint, solved, rest**3 * leverage, slopes, influence)
 
     def _by_constant(self, log: FeedbackLog, values: Array) -> tuple[Array, Array]:
         return (
@@ -91,7 +102,7 @@ class _TwoWay(Propensities):
         )
 
 
-class _WithFeatures(Propensities):
+class _WithFeatures(_Logistic):
     def __init__(self, fitted: FeatureFit, floor: float) -> None:
         super().__init__(fitted.shape, floor)
         self.fitted = fitted
@@ -100,11 +111,11 @@ class _WithFeatures(Propensities):
         return np.asarray(expit(self.fitted.logits.cells(users, items)))
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        rest = 1 - self.cells(log.users, log.items)
+        rest, slopes = self._rest_and_slopes(log, slopes)
         slope, joint = (self.fitted.adjoint(log.users, log.items, rest * values) for values in (slopes, influence))
         solved = self.fitted.solve(slope)
         leverage = self.fitted.leverage(log.users, log.items)
-        return quadratic_change((slope,), (joint,), (solved,), rest**2 * leverage, slopes, influence)
+        return quadratic_change((slope,), (joint,), (solved,), rest**3 * leverage, slopes, influence)
 
 
 def quadratic_change(
@@ -118,8 +129,8 @@ def quadratic_change(
     r"""Give :math:`2 a^\top H^{-1} c + c^\top H^{-1} c` with each row's product with itself left out.
 
     c and a are sums over rows of slope and influence times the model's derivative. As sums of squares of estimates
-    both forms are too large by what each row does to itself, which would make intervals too narrow where there are few
-    rows a constant.
+    both forms are too large by what each row does to itself, (1 - p) times its product with itself, which would make
+    intervals too narrow where there are few rows a constant.
     """
     change = sum(float((2 * a + c) @ b) for a, b, c in zip(joint, solved, slope, strict=True))
     itself = float(((2 * influence + slopes) * slopes) @ leverage)

@@ -74,7 +74,7 @@ class PopularityPropensity:
         power = real_number("power", self.power, above=0, below=10, closed=True)
         counts = np.maximum(np.bincount(log_with_rows(log).items, minlength=log.n_items), 0.5)
         relative = (counts / counts.max()) ** power
-        # At most 1: where the scale would push popular items beyond it, the others share what is left.
+        # The most popular items of a dense log would go beyond 1; they are cut there.
         by_item = np.minimum(relative * log.density / relative.mean(), 1.0)
         return _ByItem(by_item, log, default_floor(log, self.floor))
 
@@ -149,8 +149,10 @@ class _NaiveBayes(Propensities):
         return observed_only(self.rows, users, items)
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        """Add what the unbiased sample leaves open of P(r), by the delta method."""
+        """Add what the unbiased sample leaves open of P(r), by the delta method; a p of 1 or on the floor stays."""
+        p = self.unfloored(log.users, log.items)
         of_share = np.where(log.labels == 1, -1 / self.share, 1 / (1 - self.share))
+        of_share[(p < self.floor) | (p >= 1)] = 0.0
         return float(slopes @ of_share) ** 2 * self.share * (1 - self.share) / self.sample_size
 
 

@@ -238,6 +238,7 @@ def _set_apart(users: Side, items: Side) -> _Apart:
         np.zeros(len(users.size)),
         np.zeros(len(items.size)),
     )
+    signs: list[tuple[Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = []
     changed = True
     while changed and apart.in_users.any() and apart.in_items.any():
         changed = False
@@ -246,11 +247,14 @@ def _set_apart(users: Side, items: Side) -> _Apart:
             (items, apart.in_items, apart.item_counts, apart.item_constants, users, apart.in_users, apart.user_counts),
         ):
             never, always = own_in & (own_counts <= 0), own_in & (own_counts >= other.size[other_in].sum())
-            constants[never], constants[always] = -_SURE, _SURE
+            signs.append((constants, never, always))
             # Whoever is always observed has used up a count of each one on the other side.
             other_counts[other_in] -= own.size[always].sum()
             own_in &= ~(never | always)
             changed = changed or bool(never.any() or always.any())
+    # Whoever was set apart earlier decides about a cell: their constant outweighs all later ones.
+    for later, (constants, never, always) in enumerate(reversed(signs), start=1):
+        constants[never], constants[always] = -later * _SURE, later * _SURE
     return apart
 
 

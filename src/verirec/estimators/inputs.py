@@ -1,0 +1,42 @@
+"""What every estimate asks of its log and its noise rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.exceptions import EmptyLogError, LabelError, ParameterError
+from verirec.losses import GroupedNoiseRates, NoiseRates
+
+Rates = NoiseRates | GroupedNoiseRates
+
+
+def judgeable(log: FeedbackLog) -> FeedbackLog:
+    """Accept a log with rows of both classes."""
+    if len(checked_log(log)) < 2:
+        raise EmptyLogError(f"an estimate needs at least 2 rows; the log has {len(log)}")
+    positives = int(log.labels.sum())
+    if positives in (0, len(log)):
+        raise LabelError(
+            f"an estimate needs rows of both classes; all {len(log):,} are {'positive' if positives else 'negative'}"
+        )
+    return log
+
+
+def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
+    """Accept noise rates for a log's grid, or none."""
+    if rates is not None and not isinstance(rates, NoiseRates | GroupedNoiseRates):
+        raise ParameterError(
+            f"noise_rates must be a NoiseRates, GroupedNoiseRates or NoiseRegion; got {type(rates).__name__}"
+        )
+    if isinstance(rates, GroupedNoiseRates):
+        rates.check_grid(log.n_users, log.n_items)
+    return rates
+
+
+def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:
+    """Raise `ParameterError` if a log has row weights and there is an estimate that cannot use them."""
+    if log.weights is not None and helpless:
+        raise ParameterError(
+            f"the log has row weights, which {', '.join(helpless)} cannot use: the unobserved pairs have none"
+        )

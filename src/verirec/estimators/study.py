@@ -1,0 +1,190 @@
+"""One log and one recommender: what all estimators share, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.predictions import as_predictions
+from verirec.estimators.catalogue import Estimator, imputation_weights
+from verirec.estimators.cell_losses import CellLosses
+from verirec.estimators.formulas import Linearised
+from verirec.estimators.inputs import Rates
+from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, Rows
+from verirec.estimators.unobserved import (
+    Sample,
+    Unobserved,
+    over_grid,
+    sample_unobserved,
+    sample_variance,
+    visit_sample,
+    visit_unobserved,
+)
+from verirec.exceptions import PredictionError
+from verirec.losses import correct_labels
+from verirec.nuisances.imputation import impute_additive, impute_constant
+from verirec.nuisances.propensities import Propensities
+
+Array = npt.NDArray[np.float64]
+
+MOST_CELLS: Final = 4_000_000_000
+"""Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
+SAMPLE: Final = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A log, the losses of a recommender's predictions, and what they make of each estimator.
+
+    Rows, the walk over the grid and fits of imputed labels are made when they are first asked for, and kept: any number
+    of estimators, at any number of noise rates, costs one walk.
+
+    Parameters
+    ----------
+    log, losses, propensities
+        Checked, and for one grid.
+    imputation
+        "constant", "model", or imputed errors.
+    sample_size
+        Unobserved pairs to visit; `None` for all, or `SAMPLE` beyond `MOST_CELLS`.
+    random
+        Of the sample and the folds.
+    """
+
+    log: FeedbackLog
+    losses: CellLosses
+    propensities: Propensities
+    imputation: Any
+    sample_size: int | None
+    random: np.random.Generator
+
+    def linearised(self, estimator: Estimator, rates: Rates | None) -> tuple[Linearised, Rows, Array | None]:
+        """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
+        rows = self.rows(rates if estimator.denoised else None)
+        result = self._apply(estimator, rows)
+        return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result.value)
+
+    def _apply(self, estimator: Estimator, rows: Rows) -> Linearised:
+        if not estimator.over_grid:
+            return estimator.formula(rows, _NOTHING)
+        return estimator.formula(rows, self.imputed(estimator, rows))
+
+    @cached_property
+    def _plain_rows(self) -> Rows:
+        log = self.log
+        negative, difference = self.losses.of_rows(log.users, log.items)
+        labels = correct_labels(log.labels, None, log.users, log.items)
+        p = self.propensities.at(log.users, log.items)
+        return Rows(log, negative, difference, labels, self.propensities, p, 1 / p)
+
+    @cached_property
+    def _rows_by_rates(self) -> dict[int, tuple[Rates, Rows]]:
+        return {}
+
+    def rows(self, rates: Rates | None) -> Rows:
+        """Give the logged pairs, with plain labels or with corrected ones."""
+        if rates is None:
+            return self._plain_rows
+        if id(rates) not in self._rows_by_rates:
+            labels = correct_labels(self.log.labels, rates, self.log.users, self.log.items)
+            # The rates are kept too, so that no others can have their id.
+            self._rows_by_rates[id(rates)] = rates, replace(self._plain_rows, labels=labels)
+        return self._rows_by_rates[id(rates)][1]
+
+    @cached_property
+    def sample(self) -> Sample | None:
+        """The unobserved pairs to visit; `None` for all."""
+        size = self.sample_size
+        if size is None and self.log.n_cells > MOST_CELLS:
+            size = SAMPLE
+        return None if size is None else sample_unobserved(self.log, size, self.random.spawn(1)[0])
+
+    @cached_property
+    def unobserved(self) -> Unobserved:
+        """The losses of the unobserved pairs."""
+        if self.sample is not None:
+            return visit_sample(self.losses, self.log, self.sample)
+        rows = self._plain_rows
+        return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
+
+    @cached_property
+    def _fold_seed(self) -> int:
+        return int(self.random.integers(2**32))
+
+    @cached_property
+    def _fits(self) -> dict[tuple[bool, int], tuple[Rows, LabelledErrors]]:
+        """Imputed errors by the weights they were fitted with and the rows they were fitted to."""
+        return {}
+
+    def imputed(self, estimator: Estimator, rows: Rows) -> Imputed:
+        """Fit or look up the imputed errors of an estimator."""
+        if not isinstance(self.imputation, str):
+            return self._given_errors
+        key = estimator.for_least_variance, id(rows)
+        if key not in self._fits:
+            weights = imputation_weights(estimator, rows)
+            if self.imputation == "model":
+                labels = impute_additive(rows.labels.values, self.log, weights, self._fold_seed)
+            else:
+                labels = impute_constant(rows.labels.values, self.log, weights)
+            self._fits[key] = rows, LabelledErrors(labels, rows, self.unobserved)
+        return self._fits[key][1]
+
+    @cached_property
+    def _given_errors(self) -> GivenErrors:
+        try:
+            return self._added_up(as_predictions(self.imputation, self.log.n_users, self.log.n_items))
+        except PredictionError as error:
+            raise PredictionError(f"imputed errors: {error}") from None
+
+    def _added_up(self, errors: CellValues) -> GivenErrors:
+        log = self.log
+        of_rows = errors.at(log.users, log.items)
+        if self.sample is not None:
+            values = errors.at(self.sample.users, self.sample.items)
+            by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
+            return GivenErrors(of_rows, by_user, sample_variance(values, self.sample.scale))
+        by_user = -totals(log.users, of_rows, log.n_users)
+
+        def sums(block: tuple[Positions, Positions]) -> Array:
+            return np.asarray(errors.block(*block).sum(axis=1))
+
+        for (users, _), part in over_grid(sums, errors.shape, parallel=errors.parallel):
+            by_user[users] += part
+        return GivenErrors(of_rows, by_user, 0.0)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What all estimates rest on."""
+        log, weights = self.log, self._plain_rows.weights
+        facts: dict[str, Any] = {
+            "rows": len(log),
+            "cells": log.n_cells,
+            "cells_visited": log.n_cells if self.sample is None else len(log) + len(self.sample.users),
+            "effective_sample_size": float(weights.sum()) ** 2 / float(weights @ weights),
+            "largest_weight": float(weights.max()),
+            "floored": self.propensities.count_floored(log),
+        }
+        if self.losses.clip is not None:
+            facts["clipped"] = self.losses.count_clipped(log.users, log.items)
+        return facts
+
+
+_NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
+
+
+def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, value: float) -> Array | None:
+    """Give the derivative of an estimate by each noise rate, or `None` if these are known.
+
+    Most estimates are linear in the labels, so that this difference is exact.
+    """
+    if not rows.moved:
+        return None
+    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved])

@@ -1,0 +1,179 @@
+"""A model of what people say: the likelihood that it maximises, and that it never sees what it is asked about."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import verirec as vr
+from plain_formulas import label_model as plain
+from refusals import check_refusal
+from verirec.exceptions import ParameterError, VerirecError
+
+N_USERS, N_ITEMS = 6, 7
+
+
+def small(seed=0, rows=30):
+    random = np.random.default_rng(seed)
+    users, items = np.divmod(random.choice(N_USERS * N_ITEMS, rows, replace=False), N_ITEMS)
+    labels = (random.random(rows) < 0.3 + 0.4 * (users % 2)).astype(int)
+    return vr.FeedbackLog.from_arrays(users, items, labels, n_users=N_USERS, n_items=N_ITEMS), random.uniform(
+        1, 9, rows
+    )
+
+
+def rows_of(log):
+    return list(zip(log.users.tolist(), log.items.tolist(), log.labels.tolist(), strict=True))
+
+
+def constants_of(fitted):
+    return np.array([fitted.level, *fitted.users, *fitted.items])
+
+
+def loss_at(constants, rows, weights, penalty):
+    parts = constants.tolist()
+    return plain.penalised_loss(rows, weights, penalty, parts[0], parts[1 : 1 + N_USERS], parts[1 + N_USERS :])
+
+
+def gradient(constants, rows, weights, penalty, step=1e-5):
+    return np.array(
+        [
+            (loss_at(constants + one, rows, weights, penalty) - loss_at(constants - one, rows, weights, penalty))
+            / (2 * step)
+            for one in step * np.eye(len(constants))
+        ]
+    )
+
+
+@given(seed=st.integers(0, 1_000), penalty=st.sampled_from([0.1, 2.0, 10.0]))
+def test_the_penalised_loss_never_rises_from_sweep_to_sweep(seed, penalty):
+    log, weights = small(seed)
+    scaled = weights / weights.mean()
+    losses = [
+        loss_at(constants_of(vr.LabelModel(penalty, sweeps).fit(log, weights)), rows_of(log), scaled, penalty)
+        for sweeps in range(1, 12)
+    ]
+    assert (np.diff(losses) <= 1e-10).all()
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("penalty", [0.5, 10.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_after_many_sweeps_the_penalised_likelihood_is_stationary(seed, penalty):
+    log, weights = small(seed)
+    fitted = vr.LabelModel(penalty, 3_000).fit(log, weights)
+    slopes = gradient(constants_of(fitted), rows_of(log), weights / weights.mean(), penalty)
+    assert np.abs(slopes).max() < 1e-6
+
+
+def test_only_the_ratios_of_weights_matter():
+    log, weights = small()
+    one, other = (constants_of(vr.LabelModel().fit(log, times * weights)) for times in (1, 50))
+    np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
+
+
+def test_a_weight_of_two_is_a_row_twice_with_the_penalty_in_rows_of_average_weight():
+    log, _ = small()
+    weights = np.where(np.arange(len(log)) % 3 == 0, 2.0, 1.0)
+    fitted = vr.LabelModel(3.0, 3_000).fit(log, weights)
+    repeated = [row for row, weight in zip(rows_of(log), weights, strict=True) for _ in range(int(weight))]
+    slopes = gradient(constants_of(fitted), repeated, [1.0] * len(repeated), 3.0 * weights.mean())
+    assert np.abs(slopes).max() < 1e-6
+
+
+def test_a_row_without_weight_is_as_good_as_absent():
+    log, weights = small()
+    weights[::4] = 0
+    there = np.flatnonzero(weights)
+    with_it = vr.LabelModel(3.0, 3_000).fit(log, weights)
+    share = len(there) / len(log)
+    # Fewer rows have a larger average weight: the same penalty in weight is another one in rows.
+    without = vr.LabelModel(3.0 * share, 3_000).fit(log.select(there), weights[there])
+    np.testing.assert_allclose(constants_of(without), constants_of(with_it), atol=1e-6)
+
+
+def test_users_and_items_without_a_row_have_no_constant_of_their_own():
+    log = vr.FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 0, 1], n_users=3, n_items=4)
+    fitted = vr.LabelModel().fit(log, np.ones(4))
+    assert fitted.users[2] == fitted.items[2] == fitted.items[3] == 0
+    assert fitted.at([2], [3])[0] == pytest.approx(1 / (1 + np.exp(-fitted.level)))
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_labels_of_one_class_leave_probabilities_inside(label):
+    log = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [label, label], n_users=2, n_items=2)
+    values = vr.LabelModel().fit(log, np.ones(2)).block([0, 1], [0, 1])
+    assert ((values > 0) & (values < 1)).all()
+
+
+def test_a_large_penalty_leaves_the_weighted_mean():
+    log, weights = small()
+    values = vr.LabelModel(1e9, 300).fit(log, weights).block(np.arange(N_USERS), np.arange(N_ITEMS))
+    np.testing.assert_allclose(values, np.average(log.labels, weights=weights), atol=1e-6)
+
+
+def flipped(log, row):
+    labels = log.labels.copy()
+    labels[row] = 1 - labels[row]
+    return vr.FeedbackLog.from_arrays(log.users, log.items, labels, n_users=log.n_users, n_items=log.n_items)
+
+
+@given(row=st.integers(0, 29), folds=st.integers(2, 40), seed=st.integers(0, 20))
+def test_a_cross_fitted_value_does_not_know_its_own_label(row, folds, seed):
+    log, weights = small()
+    before = vr.LabelModel().cross_fit(log, weights, folds, seed)
+    after = vr.LabelModel().cross_fit(flipped(log, row), weights, folds, seed)
+    assert after[row] == before[row]
+    assert (after != before).any()
+
+
+def test_with_as_many_folds_as_rows_each_is_left_out_alone():
+    log, weights = small()
+    values = vr.LabelModel().cross_fit(log, weights, 1_000, 0)
+    for row in (0, 7, 29):
+        others = np.delete(np.arange(len(log)), row)
+        alone = vr.LabelModel().fit(log.select(others), weights[others])
+        assert values[row] == alone.at(log.users[[row]], log.items[[row]])[0]
+
+
+def test_cross_fitting_goes_by_its_random_state():
+    log, weights = small()
+    first, again, other = (vr.LabelModel().cross_fit(log, weights, 5, state) for state in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+LOG, WEIGHTS = small()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vr.LabelModel(penalty=0).fit(LOG, WEIGHTS), "^penalty must be a finite number above 0; got 0$"),
+        (lambda: vr.LabelModel(penalty=np.inf).fit(LOG, WEIGHTS), "^penalty must be a finite number above 0; got inf$"),
+        (lambda: vr.LabelModel(sweeps=0).fit(LOG, WEIGHTS), "^sweeps must be a whole number of at least 1; got 0$"),
+        (lambda: vr.LabelModel(sweeps=1.5).fit(LOG, WEIGHTS), "^sweeps must be a whole number .*; got 1.5$"),
+        (lambda: vr.LabelModel().cross_fit(LOG, WEIGHTS, 1, 0), "^folds must be a whole number of at least 2; got 1$"),
+        (lambda: vr.LabelModel().cross_fit(LOG, WEIGHTS, 5, "x"), "^random_state must be "),
+    ],
+)
+def test_bad_options_are_refused(call, message):
+    check_refusal(call, ParameterError, message)
+
+
+@pytest.mark.parametrize(
+    ("log", "weights"),
+    [
+        (LOG, np.ones(3)),
+        (LOG, np.zeros(30)),
+        (LOG, -np.ones(30)),
+        (LOG, np.full(30, np.nan)),
+        (LOG, "equal"),
+        ("log.csv", WEIGHTS),
+    ],
+    ids=["wrong length", "all zero", "negative", "NaN", "text", "no log"],
+)
+def test_bad_weights_are_refused_by_name(log, weights):
+    check_refusal(lambda: vr.LabelModel().fit(log, weights), VerirecError, "weight|log")
