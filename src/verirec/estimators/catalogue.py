@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,7 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estim
     elif isinstance(names, str):
         every = tuple(name for name, one in ESTIMATORS.items() if with_rates or not one.denoised)
         names = every if names == "all" else (names,)
-    listed = list(names) if isinstance(names, Sequence | set | frozenset | dict) else [names]
+    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
     unknown = [name for name in listed if not isinstance(name, str) or name not in ESTIMATORS]
     if unknown or not listed:
         got = f"got {unknown[0]!r}" if unknown else "none was named"

@@ -69,7 +69,8 @@ class CellLosses:
         try:
             return self.cells(users, items)
         except PredictionError:
+            values = self._clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()
-            self.loss.check([self._clipped(self.predictions.cells(users, items))])
+            self.loss.check([values])
             raise

@@ -83,6 +83,7 @@ def estimate(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from verirec import simulate
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> shares = np.full((200, 300), 0.4)

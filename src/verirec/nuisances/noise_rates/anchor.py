@@ -7,6 +7,7 @@ most extreme.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -31,6 +32,7 @@ Rule = Literal["extremes", "quantiles", "tails", "batches"]
 _BINS: Final = 1 << 16
 
 
+@dataclass(frozen=True, kw_only=True)
 class AnchorNoiseRates:
     r"""The paper's anchor rule, and its robust forms.
 
@@ -67,26 +69,14 @@ class AnchorNoiseRates:
     (0.21, 0.27)
     """
 
-    def __init__(
-        self,
-        *,
-        rule: Rule = "extremes",
-        quantile: float = 0.01,
-        model: LabelModel | None = None,
-        folds: int = 5,
-        refits: int = 20,
-        batches: int = 10,
-        batch_size: int = 2_048,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.rule = rule
-        self.quantile = quantile
-        self.model = model
-        self.folds = folds
-        self.refits = refits
-        self.batches = batches
-        self.batch_size = batch_size
-        self.random_state = random_state
+    rule: Rule = "extremes"
+    quantile: float = 0.01
+    model: LabelModel | None = None
+    folds: int = 5
+    refits: int = 20
+    batches: int = 10
+    batch_size: int = 2_048
+    random_state: RandomState = 0
 
     def fit(
         self,

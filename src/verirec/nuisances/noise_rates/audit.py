@@ -115,6 +115,7 @@ class AuditSample:
         return found[inside], self.true_labels[inside]
 
 
+@dataclass(frozen=True, kw_only=True)
 class AuditNoiseRates:
     r"""Estimate the noise rates from an audit, with their covariance.
 
@@ -147,22 +148,12 @@ class AuditNoiseRates:
     (0.23, 0.08)
     """
 
-    def __init__(
-        self,
-        *,
-        method: Literal["joint", "direct"] = "joint",
-        strata: int = 10,
-        folds: int = 5,
-        user_groups: npt.ArrayLike | None = None,
-        item_groups: npt.ArrayLike | None = None,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.method = method
-        self.strata = strata
-        self.folds = folds
-        self.user_groups = user_groups
-        self.item_groups = item_groups
-        self.random_state = random_state
+    method: Literal["joint", "direct"] = "joint"
+    strata: int = 10
+    folds: int = 5
+    user_groups: npt.ArrayLike | None = None
+    item_groups: npt.ArrayLike | None = None
+    random_state: RandomState = 0
 
     def fit(
         self,

@@ -2,6 +2,7 @@ r"""Logistic propensities on the full grid, :math:`\sigma(w \cdot x + \beta_u + 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ from verirec.nuisances.propensities.with_features import FeatureFit, fit_with_fe
 from verirec.words import short
 
 
+@dataclass(frozen=True, kw_only=True)
 class LogisticPropensity:
     r"""Logistic regression of being observed, over all pairs: the paper's propensity model.
 
@@ -47,10 +49,9 @@ class LogisticPropensity:
     [0.978, 0.004]
     """
 
-    def __init__(self, *, l2: float | None = None, features: bool = True, floor: float | None = None) -> None:
-        self.l2 = l2
-        self.features = features
-        self.floor = floor
+    l2: float | None = None
+    features: bool = True
+    floor: float | None = None
 
     def fit(self, log: FeedbackLog) -> Propensities:
         """Learn the coefficients, to a gradient below 1e-8 of its scale."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from verirec.nuisances.propensities.base import Array, Propensities, default_flo
 from verirec.nuisances.propensities.given import observed_only
 
 
+@dataclass(frozen=True)
 class ConstantPropensity:
     r"""The log's density for every pair, :math:`p = |O| / |D|`: nothing is corrected but the scale.
 
@@ -45,6 +47,7 @@ class _Constant(Propensities):
         return 0.0 if information == 0 else (2 * slope * joint + slope**2) / information
 
 
+@dataclass(frozen=True, kw_only=True)
 class PopularityPropensity:
     r"""A power of the item's popularity, :math:`p_i \propto n_i^{\eta}`, scaled to the log's density.
 
@@ -65,9 +68,8 @@ class PopularityPropensity:
     [0.4167, 0.2083]
     """
 
-    def __init__(self, *, power: float = 0.5, floor: float | None = None) -> None:
-        self.power = power
-        self.floor = floor
+    power: float = 0.5
+    floor: float | None = None
 
     def fit(self, log: FeedbackLog) -> Propensities:
         """Count the items' rows."""
@@ -88,6 +90,7 @@ class _ByItem(Propensities):
         return np.broadcast_to(self.by_item[items], np.broadcast_shapes(users.shape, items.shape))
 
 
+@dataclass(frozen=True, kw_only=True)
 class NaiveBayesPropensity:
     r"""Propensities that depend on the label alone, :math:`P(o \mid r) = P(r \mid o) P(o) / P(r)`.
 
@@ -110,9 +113,8 @@ class NaiveBayesPropensity:
     [1.0, 0.2222]
     """
 
-    def __init__(self, *, unbiased: FeedbackLog | None = None, floor: float | None = None) -> None:
-        self.unbiased = unbiased
-        self.floor = floor
+    unbiased: FeedbackLog | None = None
+    floor: float | None = None
 
     def fit(self, log: FeedbackLog) -> Propensities:
         """Count labels in the log and in the unbiased sample."""
