@@ -84,7 +84,7 @@ def estimate(
     Examples
     --------
     >>> import numpy as np
-    >>> from verirec import simulate
+    >>> from verirec import NoiseRates, simulate
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> shares = np.full((200, 300), 0.4)
     >>> result = estimate(shares, world.log, propensities=world.propensity_values, noise_rates=NoiseRates(0.2, 0.1))
