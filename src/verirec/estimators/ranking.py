@@ -88,7 +88,7 @@ def estimate_ranking(
     labels = correct_labels(log.labels, rates, log.users, log.items)
     rows = Rows(log, nothing, nothing, labels, fitted, p, 1 / p)
     own = values.at(log.users, log.items)
-    above, tied = places(values, log, own, max(depths))
+    above, tied = places(values, log, max(depths))
     formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}
     for depth in depths:
         formulas |= _at_depth(depth, above, tied)
@@ -125,7 +125,7 @@ def _warn_if_impossible(results: dict[str, Estimate]) -> None:
             return
 
 
-def places(values: CellValues, log: FeedbackLog, own: Array, depth: int) -> tuple[Array, Array]:
+def places(values: CellValues, log: FeedbackLog, depth: int) -> tuple[Array, Array]:
     """Give for each row how many of the user's items score higher, and how many the same, itself included.
 
     Rows that are not among the user's `depth` best have an infinite number above them.
@@ -141,11 +141,14 @@ def places(values: CellValues, log: FeedbackLog, own: Array, depth: int) -> tupl
         whole = values.block(users, np.arange(n_items))
         threshold = np.partition(whole, last, axis=1)[:, last]
         rows = order[starts[users[0]] : starts[users[-1] + 1]]
-        rows = rows[own[rows] >= threshold[log.users[rows] - users[0]]]
+        # From the same product as the others: the score of a pair by itself may be rounded otherwise.
+        own = whole[log.users[rows] - users[0], log.items[rows]]
+        among_best = own >= threshold[log.users[rows] - users[0]]
+        rows, own = rows[among_best], own[among_best]
         higher, same = np.empty(len(rows)), np.empty(len(rows))
-        for place, row in enumerate(rows):
+        for place, (row, score) in enumerate(zip(rows, own, strict=True)):
             line = whole[log.users[row] - users[0]]
-            higher[place], same[place] = np.count_nonzero(line > own[row]), np.count_nonzero(line == own[row])
+            higher[place], same[place] = np.count_nonzero(line > score), np.count_nonzero(line == score)
         return rows, higher, same
 
     # Blocks of whole users: a place is one among all of a user's items.
