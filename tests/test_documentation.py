@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import verirec
 from verirec.experiments import run_demo
 
 REPOSITORY = Path(__file__).parents[1]
@@ -26,3 +27,19 @@ def test_the_readmes_table_is_what_the_demo_prints():
     for name, estimates in demo.estimates.items():
         (low, high), value = estimates["naive"].interval, estimates["naive"].value
         assert f"| {name} | {value:.3f} [{low:.3f}, {high:.3f}] | {demo.truth[name]:.3f} |" in readme
+
+
+def test_the_readmes_estimates_are_what_its_lines_give():
+    readme = (REPOSITORY / "README.md").read_text()
+    lines = readme[readme.index("import numpy as np\n\nworld =") :].partition("```")[0]
+    names = {"vr": verirec}
+    exec(lines, names)
+    result, shown = names["result"], readme.replace("**", "")
+    for label, name in (
+        ("naive", "naive"),
+        ("corrected for selection (`dr`)", "dr"),
+        ("corrected for selection and noise (`ome-dr`)", "ome-dr"),
+    ):
+        (low, high), value = result[name].interval, result[name].value
+        assert f"| {label} | {value:.3f} | {low:.3f} to {high:.3f} |" in shown
+    assert f"| truth | {names['world'].true_inaccuracy(names['predictions']):.3f} | |" in shown

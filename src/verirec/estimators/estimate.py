@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -15,13 +17,16 @@ from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_we
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
-from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
+from verirec.exceptions import MisfitWarning, OverlapWarning, PredictionError, warn_caller
 from verirec.losses import LossLike, NoiseRegion, get_loss
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
 
 _FEW: Final = 30
 """Effective rows below which a normal interval means little."""
+_MASS_OFF: Final = 0.1
+_BEYOND_CHANCE: Final = 4.0
+"""How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
 
 
 def estimate(
@@ -127,7 +132,7 @@ def estimate(
             results[estimator.name] = EstimateRange.over([at(estimator, point) for point in points], least=least)
         else:
             results[estimator.name] = at(estimator, rates)
-    _warn_of_few(selected, study)
+    _warn_of_weights(selected, study)
     return Estimates(results, f"the {study.losses.loss.name} loss")
 
 
@@ -149,11 +154,21 @@ def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
         )
 
 
-def _warn_of_few(estimators: list[Estimator], study: Study) -> None:
-    """Say so where a few rows carry the weighted estimates."""
-    effective = study.facts["effective_sample_size"]
-    if effective < _FEW and any(estimator.weighted for estimator in estimators):
+def _warn_of_weights(estimators: list[Estimator], study: Study) -> None:
+    """Say so where a few rows carry the weighted estimates, or where the weights do not stand for the grid."""
+    effective, mass = study.facts["effective_sample_size"], study.facts["mass"]
+    if not any(estimator.weighted for estimator in estimators):
+        return
+    if effective < _FEW:
         warn_caller(
             f"the weighted rows are worth {effective:.0f} equally weighted ones: intervals are not to be trusted",
             OverlapWarning,
+        )
+    rows = study.rows(None)
+    chance = float(np.sqrt((1 - rows.p) @ rows.weights**2)) / study.log.n_cells
+    if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
+        warn_caller(
+            f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
+            "log, or some users and items are never logged; ips is off by that much, snips and dr less",
+            MisfitWarning,
         )

@@ -170,6 +170,7 @@ class Study:
             "cells_visited": log.n_cells if self.sample is None else len(log) + len(self.sample.users),
             "effective_sample_size": float(weights.sum()) ** 2 / float(weights @ weights),
             "largest_weight": float(weights.max()),
+            "mass": float(weights.sum()) / log.n_cells,
             "floored": self.propensities.count_floored(log),
         }
         if self.losses.clip is not None:
