@@ -121,8 +121,8 @@ def estimate(
         linearised, rows, gradient = study.linearised(estimator, rates)
         one = normal_estimate(linearised, rows, gradient, level, study.facts)
         if interval == "bootstrap":
-            # A stream of its own, whatever other estimators were asked for.
-            random = np.random.default_rng([seed, list(ESTIMATORS).index(estimator.name)])
+            # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
+            random = np.random.default_rng([seed, list(ESTIMATORS).index(estimator.name) % (len(ESTIMATORS) // 2)])
             one = bootstrapped(one, linearised, rows, draws, random)
         return replace(one, contributions=linearised.influence) if contributions else one
 

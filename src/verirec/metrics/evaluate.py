@@ -13,7 +13,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ScoreWarning, warn_caller
 from verirec.metrics.inputs import Array, checked_scores, same_length
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
-from verirec.metrics.ranking import Convention, UserRankings
+from verirec.metrics.ranking import Convention, UserRankings, checked_depths
 
 
 class Evaluation(dict[str, float]):
