@@ -102,8 +102,7 @@ def ome_dr_bias(
         learnt_propensities=learnt_propensities,
         imputed_errors=imputed_errors,
     )
-    if not np.isin(truth, (0, 1)).all():
-        raise LabelError("true_labels must be 0/1")
+    _check_rates(noise_rates, estimated_rates)
     if not ((learnt > 0) & (learnt <= 1)).all() or not ((p >= 0) & (p <= 1)).all():
         raise PropensityError("propensities must be within 0 and 1, and learnt ones above 0")
     of_loss = get_loss(loss)
@@ -187,6 +186,7 @@ def remaining_bias(
     0.0212
     """
     f, truth = _matching(predictions=predictions, true_labels=true_labels)
+    _check_rates(noise_rates, estimated_rates)
     of_loss = get_loss(loss)
     of_loss.check([f])
     if_positive, if_negative = of_loss.halves(f)
@@ -208,6 +208,7 @@ def lipschitz_constant(constant: float, rates: NoiseRates, *, tight: bool = True
     >>> round(lipschitz_constant(1.0, rates), 4), round(lipschitz_constant(1.0, rates, tight=False), 4)
     (1.5714, 2.8571)
     """
+    _check_rates(rates)
     factor = 1 + abs(rates.rho01 - rates.rho10) if tight else 2.0
     return factor * real_number("constant", constant, above=0, closed=True) / rates.kappa
 
@@ -222,6 +223,7 @@ def surrogate_bound(rates: NoiseRates, clip: float, loss: LossLike = "log") -> f
     >>> round(surrogate_bound(NoiseRates(0.2, 0.1), 0.01), 3)
     5.918
     """
+    _check_rates(rates)
     low = real_number("clip", clip, above=0, below=0.5, closed=True)
     # Both halves are monotone in f for every proper loss, so that the ends would do; the points between are for others.
     if_positive, if_negative = get_loss(loss).halves(np.linspace(low, 1 - low, 10_001))
@@ -321,7 +323,7 @@ def generalisation_bound(
     1.21
     """
     surrogate = 2 * lipschitz_constant(constant, rates, tight=tight)
-    floor = real_number("propensity_floor", propensity_floor, above=0)
+    floor = real_number("propensity_floor", propensity_floor, above=0, below=1 + 1e-12)
     chance = real_number("eta", eta, above=0, below=1)
     cells = whole_number("n_cells", n_cells)
     deviation = np.sqrt(2 * np.log(4 / chance) / cells)
@@ -358,4 +360,12 @@ def _matching(**arrays: npt.ArrayLike) -> tuple[Array, ...]:
     for name, array in checked.items():
         if array.size == 0 or not np.isfinite(array).all():
             raise DataError(f"{name} must be finite numbers, at least one")
+    if "true_labels" in checked and not np.isin(checked["true_labels"], (0, 1)).all():
+        raise LabelError("true_labels must be 0/1")
     return tuple(array.astype(np.float64) for array in checked.values())
+
+
+def _check_rates(*rates: object) -> None:
+    for one in rates:
+        if not isinstance(one, NoiseRates):
+            raise ParameterError(f"noise rates must be a NoiseRates; got {type(one).__name__}")

@@ -9,8 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from verirec import FeedbackLog, read_log
+from refusals import check_refusal
+from verirec import AuditSample, FeedbackLog, read_log
+from verirec.data.files import read_pairs
+from verirec.data.roles import Roles, ScoreRoles, TruthRoles
 from verirec.exceptions import (
+    AuditError,
     ColumnError,
     DataError,
     DuplicatePairError,
@@ -486,3 +490,113 @@ def test_damaged_parquet_never_ends_the_process(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+# Pairs with a number each, by the ids of a log
+
+
+@pytest.fixture
+def small_text_log(write):
+    return read_log(write("log.csv", "user,item,label\nb,2,1\na,1,0\nc,1,1\n"))
+
+
+PAIRS = pa.table({"user": ["c", "a"], "item": [2, 1], "true_label": [1, 0]})
+RECBOLE_PAIRS = {"user": "token", "item": "token", "true_label": "float"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.csv", text_of(PAIRS, ",")),
+        ("pairs.tsv", text_of(PAIRS, "\t")),
+        ("pairs.inter", text_of(PAIRS, "\t", RECBOLE_PAIRS)),
+        ("pairs.csv.gz", gzip.compress(text_of(PAIRS, ","))),
+        ("pairs.parquet", parquet_of(PAIRS)),
+        ("plain.parquet", parquet_of(PAIRS, use_dictionary=False, row_group_size=1)),
+    ],
+)
+def test_pairs_of_every_format_are_positions_in_the_order_of_the_file(write, small_text_log, name, content):
+    file = write(name, content)
+    users, items, numbers = read_pairs(file, TruthRoles(), small_text_log, "audit:")
+    assert (users.tolist(), items.tolist(), numbers.tolist()) == ([2, 0], [1, 0], [1, 0])
+    audit = AuditSample.from_file(file, small_text_log)
+    assert (audit.users.tolist(), audit.items.tolist(), audit.true_labels.tolist()) == ([2, 0], [1, 0], [1, 0])
+
+
+@pytest.mark.parametrize("numbers", [["true", "false"], ["1.0", "0.0"], ["1", "0"]])
+def test_true_labels_may_be_booleans_or_floats(write, small_text_log, numbers):
+    file = write("audit.csv", f"user,item,truth\na,1,{numbers[0]}\nb,2,{numbers[1]}\n")
+    assert AuditSample.from_file(file, small_text_log).true_labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["true_label", "trueLabel", "truth", "TRUE", "label", "rating"])
+def test_the_usual_names_of_true_labels_are_found(write, small_text_log, name):
+    audit = AuditSample.from_file(write("audit.csv", f"user_id,item_id,{name}\na,1,1\n"), small_text_log)
+    assert audit.true_labels.tolist() == [1]
+
+
+BAD_AUDITS = [
+    ("two.csv", "user,item,true_label\na,1,2\n", AuditError, r"true_labels must be 0/1; 1 are not$"),
+    ("word.csv", "user,item,truth\na,1,yes\n", FileFormatError, r"^word\.csv: truth must be numbers; got string$"),
+    ("gap.csv", "user,item,truth\na,1,\n", MissingValueError, r"^gap\.csv: truth has missing values in 1 of 1"),
+    ("new.csv", "user,item,truth\nz,1,1\n", UnknownIdError, r"^new\.csv: user are not all .*the first is 'z'$"),
+    ("none.csv", "user,item,truth\n", EmptyLogError, r"^none\.csv is empty"),
+    ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^cannot tell which column is the true label"),
+    ("date.csv", "user,item,truth\na,1,2020-01-01\n", FileFormatError, r"truth must be numbers; got date32"),
+    ("log.txt", "", ParameterError, r"must end in"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "error", "message"), BAD_AUDITS, ids=[case[0] for case in BAD_AUDITS])
+def test_a_bad_audit_is_refused_in_one_line(write, small_text_log, name, content, error, message):
+    check_refusal(lambda: AuditSample.from_file(write(name, content), small_text_log), error, message)
+
+
+def test_an_audit_that_is_not_there_is_named(tmp_path, small_text_log):
+    file = tmp_path / "audit.csv"
+    check_refusal(lambda: AuditSample.from_file(file, small_text_log), FileFormatError, r"^no file '.*audit\.csv'$")
+
+
+@pytest.mark.xfail(
+    strict=True, raises=UnknownIdError, reason="ids of some pairs that all look like integers are no strings for a log"
+)
+def test_an_audit_of_pairs_whose_text_ids_look_like_integers_is_read(write):
+    log = read_log(write("log.csv", "user,item,label\nu1,1,1\n12,2,0\n"))
+    assert AuditSample.from_file(write("audit.csv", "user,item,truth\n12,2,1\n"), log).users.tolist() == [0]
+
+
+@pytest.mark.xfail(strict=True, raises=ColumnError, reason="a label beside the true label leaves it open which is true")
+def test_an_audit_may_have_the_logs_label_beside_the_true_one(write, small_text_log):
+    file = write("audit.csv", "user,item,label,true_label\na,1,0,1\n")
+    assert AuditSample.from_file(file, small_text_log).true_labels.tolist() == [1]
+
+
+@pytest.mark.xfail(strict=True, reason="the hint names an option, 'true label=...', that nothing takes")
+def test_the_hint_for_an_audit_names_nothing_that_cannot_be_given(write, small_text_log):
+    with pytest.raises(ColumnError) as caught:
+        AuditSample.from_file(write("audit.csv", "user,item,foo\na,1,1\n"), small_text_log)
+    assert "true label=..." not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("roles", "columns", "third"),
+    [
+        (ScoreRoles(), ["user", "item", "score"], "score"),
+        (ScoreRoles(), ["uid", "asin", "Prediction"], "Prediction"),
+        (ScoreRoles(), ["user", "item", "label", "score"], "score"),
+        (ScoreRoles(rating="label"), ["user", "item", "label", "score"], "label"),
+        (TruthRoles(), ["user", "item", "true-label"], "true-label"),
+        (TruthRoles(), ["user", "item", "score", "truth"], "truth"),
+        (Roles(), ["user", "item", "label", "score"], "label"),
+    ],
+)
+def test_each_kind_of_file_has_its_own_usual_names(roles, columns, third):
+    settled = roles.settle(columns)
+    assert (type(settled), settled.rating) == (type(roles), third)
+    assert settled.names() == [columns[0], columns[1], third]
+
+
+@pytest.mark.parametrize(("roles", "word"), [(ScoreRoles, "score"), (TruthRoles, "true label"), (Roles, "rating")])
+def test_errors_call_the_third_column_what_its_users_call_it(roles, word):
+    check_refusal(lambda: roles(rating="x").settle(["user", "item"]), ColumnError, rf"^no column 'x' \(for {word}\)")
+    check_refusal(lambda: roles().settle(["user", "item"]), ColumnError, rf"^cannot tell which column is the {word} ")

@@ -9,9 +9,11 @@ import verirec as vr
 from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
+from verirec.estimators import ESTIMATORS
 from verirec.exceptions import (
     EmptyLogError,
     LabelError,
+    MisfitWarning,
     NoiseRateError,
     OverlapWarning,
     ParameterError,
@@ -65,7 +67,8 @@ def test_a_frame_has_a_row_for_each_estimator(grid, log):
     for name, *numbers in frame.itertuples(index=False):
         one = result[name]
         assert numbers == [one.value, one.standard_error, *one.interval]
-    assert "log loss" in repr(result)
+    assert result.of == "the log loss"
+    assert repr(result).startswith("Estimates of the log loss\n")
     assert "ome-dr" in repr(result)
     assert "<table" in result._repr_html_()
 
@@ -108,11 +111,30 @@ def test_nothing_that_was_given_is_changed(grid, log):
 def test_a_few_heavy_rows_are_warned_of():
     users, items = np.arange(40), np.arange(40)
     log = vr.FeedbackLog.from_arrays(users, items, users % 2, n_users=40, n_items=40)
-    p = np.full((40, 40), 0.9)
+    p = np.full((40, 40), 40 / 1_600)
     vr.estimate(np.full((40, 40), 0.4), log, propensities=p)
-    p[0, 0] = 0.01
-    with pytest.warns(OverlapWarning, match="the weighted rows are worth 2 equally weighted ones"):
+    p[0, 0] = 0.0005
+    with pytest.warns(OverlapWarning, match="the weighted rows are worth 3 equally weighted ones"):
         vr.estimate(np.full((40, 40), 0.4), log, propensities=p)
+    # Who uses no propensities is not concerned.
+    for names in ("naive", "ome", ("naive", "ome")):
+        vr.estimate(np.full((40, 40), 0.4), log, propensities=p, noise_rates=RATES, estimators=names)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_propensities_that_do_not_fit_the_log_are_warned_of(factor):
+    world = vr.simulate.world(100, 150, observed=0.3, weak_separability=False, random_state=0)
+    p = np.clip(world.propensities * factor, 0, 1)
+    mass = (1 / p[world.log.users, world.log.items]).sum() / 15_000
+    assert abs(mass - 1) > 0.2
+    options = {"noise_rates": RATES, "propensities": p}
+    for names in ("ips", "ome-dr", "all"):
+        with pytest.warns(MisfitWarning, match=f"^the rows' weights add up to {mass:.2f} of all pairs"):
+            vr.estimate(world.preferences, world.log, estimators=names, **options)
+    # Neither those who use none, nor true or learnt ones.
+    vr.estimate(world.preferences, world.log, estimators=("naive", "ome"), **options)
+    for fitting in (world.propensities, vr.LogisticPropensity()):
+        vr.estimate(world.preferences, world.log, estimators="all", **(options | {"propensities": fitting}))
 
 
 # Imputed by a model
@@ -246,7 +268,6 @@ def test_predictions_that_cannot_be_used_are_refused_in_one_line(predictions, op
     check_refusal(lambda: vr.estimate(predictions, LOG, **({"propensities": GRID.p} | options)), error, message)
 
 
-@pytest.mark.xfail(strict=True, reason="where a logged pair is wrong as well, only the logged ones are counted")
 def test_all_wrong_predictions_of_the_grid_are_counted_and_not_only_the_logs():
     predictions = with_value(0, HALF, *SEEN, *UNSEEN)
     with pytest.raises(PredictionError, match=f"5 of {CELLS} predictions are not"):
@@ -361,7 +382,23 @@ def test_options_that_cannot_be_used_are_refused_in_one_line(options, error, mes
     check_refusal(lambda: vr.estimate(GRID.f, LOG, **({"propensities": GRID.p} | options)), error, message)
 
 
-@pytest.mark.xfail(strict=True, reason="messages about imputed errors speak of predictions")
-@pytest.mark.parametrize("errors", [HALF.T, with_value(np.nan, HALF, (2, 3)), None], ids=["shape", "nan", "none"])
-def test_messages_about_imputed_errors_say_that_it_is_about_them(errors):
-    check_refusal(lambda: vr.estimate(GRID.f, LOG, propensities=GRID.p, imputation=errors), PredictionError, "imput")
+@pytest.mark.parametrize(
+    ("errors", "message"),
+    [
+        (HALF.T, r"^imputed errors: .* must have shape \(9, 14\); got \(14, 9\)$"),
+        (with_value(np.nan, HALF, (2, 3)), r"^imputed errors: .* must be finite; 1 of 126 are not"),
+        (None, r"^imputed errors: .*; got NoneType$"),
+        (lambda users, items: [0.5], r"^imputed errors: .* must give one number a pair"),
+        (TRIPLES, r"^imputed errors: predictions do not cover "),
+    ],
+    ids=["shape", "nan", "none", "function", "triples"],
+)
+def test_messages_about_imputed_errors_say_that_it_is_about_them(errors, message):
+    check_refusal(lambda: vr.estimate(GRID.f, LOG, propensities=GRID.p, imputation=errors), PredictionError, message)
+
+
+@pytest.mark.parametrize("name", [name for name, one in ESTIMATORS.items() if one.over_grid])
+def test_with_given_imputed_errors_predictions_of_the_logged_pairs_are_enough(name):
+    errors = np.random.default_rng(4).uniform(0, 1.5, SHAPE)
+    options = {"propensities": GRID.p, "noise_rates": RATES, "estimators": name, "imputation": errors}
+    assert vr.estimate(TRIPLES, LOG, **options)[name] == vr.estimate(GRID.f, LOG, **options)[name]

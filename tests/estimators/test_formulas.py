@@ -28,6 +28,7 @@ def skewed(f, y):
 ALL_LOSSES = LOSSES | {"skewed": skewed}
 
 pytestmark = pytest.mark.filterwarnings("ignore::verirec.exceptions.OverlapWarning")
+misfit = pytest.mark.filterwarnings("ignore::verirec.exceptions.MisfitWarning")
 
 
 def log_of(grid, **columns):
@@ -131,6 +132,7 @@ def test_where_everything_is_observed_for_sure_all_are_the_naive_mean(grid, impu
     assert all(result[name].standard_error == pytest.approx(0, abs=1e-12) for name in plain.PLAIN if name != "naive")
 
 
+@misfit
 @pytest.mark.parametrize("share", [0.01, 0.4, 1.0])
 def test_with_the_same_propensity_everywhere_snips_is_naive(grid, share):
     found = values_of(replace(grid, p=np.full_like(grid.p, share)), noise_rates=RATES)
@@ -157,6 +159,7 @@ def test_without_noise_each_corrected_estimator_is_the_plain_one(grid, imputatio
         assert of(denoised) == of(name)
 
 
+@misfit
 @pytest.mark.parametrize("name", ["dr", "tdr", "eib"])
 def test_perfect_imputed_errors_make_it_exact_whatever_the_propensities(grid, name):
     noiseless = replace(grid, labels={cell: int(grid.truth[cell]) for cell in grid.labels})
@@ -256,6 +259,7 @@ def test_rows_of_weight_n_count_n_times(grid):
         assert found[name] == pytest.approx(top / bottom, rel=1e-12), name
 
 
+@misfit
 def test_a_row_of_weight_zero_counts_for_nothing(grid):
     weights = np.arange(len(grid.labels)) % 2
     weighted = log_of(grid, weights=weights)
@@ -266,14 +270,7 @@ def test_a_row_of_weight_zero_counts_for_nothing(grid):
         assert with_zeros[name].standard_error == pytest.approx(without[name].standard_error, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "scale",
-    [
-        1e-170,
-        1e200,
-        pytest.param(1e308, marks=pytest.mark.xfail(strict=True, reason="snips multiplies by 1/p before it scales")),
-    ],
-)
+@pytest.mark.parametrize("scale", [1e-170, 1e200, 1e308])
 def test_only_the_ratios_of_weights_count_however_large_they_are(grid, scale):
     weights = np.random.default_rng(9).choice([0.25, 0.5, 1.0], len(grid.labels))
     options = {"propensities": grid.p, "noise_rates": RATES, "estimators": WEIGHING}
@@ -316,7 +313,6 @@ def test_where_no_tilt_balances_the_rows_the_residual_says_so():
     assert abs(result.diagnostics["balance_residual"]) > 1
 
 
-@pytest.mark.xfail(strict=True, reason="rounding errors of the mean are taken for differences, and balanced")
 def test_predictions_that_are_all_the_same_need_no_tilt(grid):
     found = values_of(grid, np.full_like(grid.f, 0.3))
     assert found["sdr"] == pytest.approx(found["snips"], rel=1e-12)

@@ -70,6 +70,18 @@ def test_slopes_are_the_derivatives_by_both_rates(rates):
     assert found.covariance.tolist() == [list(row) for row in COVARIANCE]
 
 
+@pytest.mark.parametrize("share", [0, 0.25, 1])
+def test_the_covariance_is_less_what_an_audit_of_the_rows_shares_with_their_noise(share):
+    rates = NoiseRates(0.2, 0.1, COVARIANCE, {"audited_share": share})
+    np.testing.assert_allclose(corrected(BOTH, rates).covariance, (1 - 2 * share) * np.array(COVARIANCE), rtol=1e-12)
+    both = GroupedNoiseRates([rates, NoiseRates(0.1, 0.1, COVARIANCE)], user_groups=[0, 1])
+    found = corrected(BOTH, both).covariance
+    np.testing.assert_allclose(found[:2, :2], (1 - 2 * share) * np.array(COVARIANCE), rtol=1e-12)
+    np.testing.assert_allclose(found[2:, 2:], COVARIANCE, rtol=1e-12)
+    assert not found[:2, 2:].any()
+    assert not found[2:, :2].any()
+
+
 SHAPE_OF_GROUPS = {"user_groups": [0, 2, 1, 0], "item_groups": [1, 0, 2]}
 USERS, ITEMS = np.divmod(np.arange(12), 3)
 LABELS = np.arange(12) % 2

@@ -52,6 +52,26 @@ def test_log_loss_refuses_what_is_not_a_probability_and_says_how_many_are_not(pr
     assert "\n" not in str(caught.value)
 
 
+def softplus(z):
+    return z + math.log1p(math.exp(-z)) if z > 0 else math.log1p(math.exp(z))
+
+
+@given(st.lists(st.floats(-800, 800), min_size=1))
+def test_the_log_loss_of_logits_is_softplus_however_large_they_are(logits):
+    given_ = np.array(logits)
+    negative, difference = get_loss("log").from_logits(given_)
+    assert negative.tolist() == pytest.approx([softplus(z) for z in logits], rel=1e-15, abs=2.3e-16)
+    assert (negative + difference).tolist() == pytest.approx([softplus(-z) for z in logits], rel=1e-12, abs=1e-12)
+    assert given_.tolist() == logits
+
+
+@pytest.mark.parametrize(
+    "loss", ["squared", "absolute", lambda f, y: np.abs(f - y)], ids=["squared", "absolute", "own"]
+)
+def test_other_losses_are_of_probabilities_only(loss):
+    assert get_loss(loss).from_logits is None
+
+
 @pytest.mark.parametrize("name", ["squared", "absolute"])
 def test_losses_that_are_finite_everywhere_take_any_number(name):
     get_loss(name).check(np.array([-3.0, 0.0, 1.0, 70.0]))

@@ -28,10 +28,14 @@ def ridge_on(log, labels, weights, rows, penalty):
     return plain.ridge(users, items, labels[rows], weights[rows], penalty, log.n_users, log.n_items)
 
 
-def check_ridge(log, labels, weights, imputed, penalty, tolerance=1e-7):
-    """Hold each fold's own imputed labels, and the mean over folds elsewhere, against dense regressions."""
+def check_ridge(log, labels, weights, imputed, tolerance=1e-7):
+    """Hold each fold's own imputed labels, and the mean over folds elsewhere, against dense regressions.
+
+    The penalty is in rows of the average weight that the rows of the fit have.
+    """
     solved = []
     for _, rows in imputed.fits:
+        penalty = SHRINKAGE * sum(weights[rows]) / len(rows)
         constant, by_user, by_item = ridge_on(log, labels, weights, rows, penalty)
         solved.append((constant, by_user, by_item))
         out = np.setdiff1d(np.arange(len(log)), rows)
@@ -55,7 +59,7 @@ def test_the_constant_is_the_weighted_mean(seed):
 def test_the_additive_labels_are_those_of_dense_ridge_regressions(seed, state):
     log, labels, weights = small(seed)
     imputed = impute_additive(labels, log, weights, state)
-    check_ridge(log, labels, weights, imputed, SHRINKAGE * weights.mean())
+    check_ridge(log, labels, weights, imputed)
 
 
 def test_each_row_is_held_out_of_one_fold():
@@ -72,7 +76,7 @@ def test_a_log_of_fewer_rows_than_folds_leaves_out_one_at_a_time(rows):
     log, labels, weights = small(rows=rows)
     imputed = impute_additive(labels, log, weights, 0)
     assert len(imputed.fits) == rows
-    check_ridge(log, labels, weights, imputed, SHRINKAGE * weights.mean())
+    check_ridge(log, labels, weights, imputed)
 
 
 @pytest.mark.parametrize("kind", ["constant", "additive"])
@@ -146,7 +150,7 @@ def test_in_a_balanced_log_where_the_constant_is_right_from_the_start_users_and_
     imputed = impute_additive(labels.astype(float), log, np.ones(len(log)), 0)
     for _, rows in imputed.fits:
         assert set(np.bincount(log.users[rows])) == set(np.bincount(log.items[rows])) == {4}
-    check_ridge(log, labels, np.ones(len(log)), imputed, SHRINKAGE)
+    check_ridge(log, labels, np.ones(len(log)), imputed)
 
 
 def test_users_without_rows_are_imputed_by_their_items():

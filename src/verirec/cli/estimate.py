@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from verirec.checks import one_of
 from verirec.data import FeedbackLog, read_log, read_predictions
@@ -26,6 +27,8 @@ from verirec.nuisances.propensities import (
     Propensities,
 )
 
+SIDE_BY_SIDE: Final = 2
+"""Recommenders whose figures fit a line of 80 characters."""
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
 
@@ -57,6 +60,7 @@ def estimate_command(
     item: Annotated[str | None, typer.Option(help="The log's column of items.")] = None,
     rating: Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")] = None,
     positive_from: Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")] = None,
+    score_column: Annotated[str | None, typer.Option(help="The predictions' column of scores.")] = None,
     propensity: Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")] = "logistic",
     propensity_column: Annotated[
         str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
@@ -85,9 +89,9 @@ def estimate_command(
     noise = _noise(table, rho01, rho10, audit_labels, region)
     results = {}
     for name, file in files.items():
-        with Console(stderr=True).status(f"Estimating {name}"):
+        with Console(stderr=True).status(Text(f"Estimating {name}")):
             results[name] = estimate(
-                read_predictions(file, table),
+                read_predictions(file, table, score=score_column),
                 table,
                 propensities=propensities,
                 noise_rates=noise.rates,
@@ -181,16 +185,29 @@ def _print(results: dict[str, Estimates], noise: _Noise, log: FeedbackLog, loss:
     console.print(
         f"True prediction inaccuracy ({loss} loss, smaller is better), {confidence:.0%} intervals", soft_wrap=True
     )
-    table = Table()
-    table.add_column("Estimator", no_wrap=True)
-    for name in results:
-        table.add_column(name, justify="right")
-    for estimator in next(iter(results.values())):
-        table.add_row(estimator, *(_cell(estimates[estimator]) for estimates in results.values()))
-    console.print(table)
+    console.print(_table(results))
     if noise.rates is None:
         hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit-labels or --region to correct them."
         console.print(hint, soft_wrap=True)
+
+
+def _table(results: dict[str, Estimates]) -> Table:
+    """Put recommenders side by side, or below each other where there are too many for a line."""
+    table = Table()
+    if len(results) > SIDE_BY_SIDE:
+        table.add_column("Recommender")
+    table.add_column("Estimator", no_wrap=True)
+    if len(results) > SIDE_BY_SIDE:
+        table.add_column("Estimate [interval]", no_wrap=True, justify="right")
+        for name, estimates in results.items():
+            for estimator, one in estimates.items():
+                table.add_row(Text(name), estimator, _cell(one))
+        return table
+    for name in results:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for estimator in next(iter(results.values())):
+        table.add_row(estimator, *(_cell(estimates[estimator]) for estimates in results.values()))
+    return table
 
 
 def _cell(one: Any) -> str:

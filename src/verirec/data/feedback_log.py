@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -254,6 +255,14 @@ class FeedbackLog:
     def n_cells(self) -> int:
         """Number of user-item pairs in the grid, observed or not."""
         return self.n_users * self.n_items
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of pairs and labels, the same in any process: two logs that differ in it are not the same."""
+        checksum = 0
+        for column in (self.users, self.items, self.labels):
+            checksum = zlib.crc32(column.tobytes(), checksum)
+        return checksum
 
     @property
     def density(self) -> float:

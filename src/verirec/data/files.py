@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -19,8 +20,8 @@ from verirec.data.grid import Positions
 from verirec.data.ids import encode_ids, is_text, refuse_missing
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
-from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
-from verirec.words import names_in_words, short
+from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError, UnknownIdError
+from verirec.words import names_in_words, rows_in_words, short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
@@ -78,7 +79,9 @@ def read_log(
         return log_from_table(table, roles, from_text=ending != ".parquet", **named)
 
 
-def read_pairs(path: str | Path, roles: Roles, log: FeedbackLog, what: str) -> tuple[Positions, Positions, Any]:
+def read_pairs(
+    path: str | Path, roles: Roles, log: FeedbackLog, what: str, kind: str
+) -> tuple[Positions, Positions, Any]:
     """Read a file of pairs with a number each, by the ids of a log: (users, items, numbers).
 
     Parameters
@@ -89,18 +92,26 @@ def read_pairs(path: str | Path, roles: Roles, log: FeedbackLog, what: str) -> t
         Of its columns; the third is the number.
     log
         Whose ids the file uses; an unknown one is an `UnknownIdError`.
-    what
-        What the file holds, for errors.
+    what, kind
+        What to call the file, and files of its kind, in errors.
     """
     file = Path(path)
-    ending = _ending(file, is_text=False)
+    ending = _ending(file, is_text=False, kind=kind)
     table, settled = _read(file, ending, roles, None, None)
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
     positions = []
     for name, catalogue in ((str(settled.user), log.user_ids), (str(settled.item), log.item_ids)):
-        codes, ids = encode_ids(table[name], f"{what} {name}", from_text=ending != ".parquet")
-        positions.append(catalogue.positions(ids.arrow(), name=f"{what} {name}")[codes])
+        # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
+        from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
+        codes, ids = encode_ids(table[name], f"{what} {name}", from_text=from_text)
+        found = catalogue.find(ids.arrow(), name=f"{what} {name}")[codes]
+        unknown = np.flatnonzero(found < 0)
+        if unknown.size:
+            first = ids.arrow()[int(codes[unknown[0]])].as_py()
+            rows = rows_in_words(unknown, len(codes))
+            raise UnknownIdError(f"{what} {name} is not in the log in {rows}; the first is {short(first)}")
+        positions.append(found)
     column = table[str(settled.rating)]
     refuse_missing(column, f"{what} {settled.rating}")
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
@@ -168,7 +179,7 @@ def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Tab
         raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
 
 
-def _ending(file: Path, *, is_text: bool) -> str:
+def _ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
     suffixes = [suffix.lower() for suffix in file.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
     if compressed:
@@ -178,9 +189,8 @@ def _ending(file: Path, *, is_text: bool) -> str:
         return ending
     if is_text:
         return ".csv"
-    raise ParameterError(
-        f"a log must end in .csv, .tsv, .parquet or .inter, or be text with a delimiter=...; got {file.name!r}"
-    )
+    other = ", or be text with a delimiter=..." if kind == "a log" else ""
+    raise ParameterError(f"{kind} must end in .csv, .tsv, .parquet or .inter{other}; got {file.name!r}")
 
 
 def _read_text(

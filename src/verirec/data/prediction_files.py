@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.files import read_pairs
 from verirec.data.ids import IdMap
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import FileFormatError
+from verirec.exceptions import FileFormatError, ParameterError
+from verirec.words import short
 
 _PARTS: Final = {
     "user_factors",
@@ -61,23 +64,26 @@ def read_predictions(
     [[0, 1], [0, 1], [0.9, 0.2]]
     >>> folder.cleanup()
     """
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"path must be a string or a Path; got {path!r}")
     file = Path(path)
+    checked_log(log)
     if file.suffix.lower() in (".npy", ".npz"):
         return _read_arrays(file, log)
-    users, items, scores = read_pairs(file, ScoreRoles(user, item, score), log, f"{file.name}:")
-    return users, items, scores
+    return read_pairs(file, ScoreRoles(user, item, score), log, f"{file.name}:", "predictions, unless .npy or .npz,")
 
 
 def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
+    if not file.is_file():
+        raise FileFormatError(f"no file {short(str(file), most=300)}")
     try:
-        if not file.is_file():
-            raise FileFormatError(f"no file {file}")
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
+        # Opened here, so that it is closed whatever is wrong with it.
+        with file.open("rb") as opened:
+            loaded = np.load(opened, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
             parts = {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
     unknown = sorted(set(parts) - _PARTS)
     if unknown or not {"user_factors", "item_factors"} <= set(parts):
@@ -85,21 +91,24 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
             f"{file.name} must have user_factors and item_factors, and otherwise only {', '.join(sorted(_PARTS))}; "
             f"got {', '.join(sorted(parts))}"
         )
-    return _factors(parts, log)
+    return _factors(parts, log, file.name)
 
 
-def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog) -> Factors:
+def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) -> Factors:
     """Line factors up with a log's positions, and take single values out of their arrays."""
     for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
         ids = parts.pop(f"{side}_ids", None)
         if ids is not None:
             order = IdMap.in_order(ids, name=f"{side}_ids").positions(catalogue.ids(), name=f"the log's {side} ids")
-            for name in (f"{side}_factors", f"{side}_constants"):
-                if name in parts:
-                    parts[name] = parts[name][order]
+            for part in (f"{side}_factors", f"{side}_constants"):
+                if part in parts:
+                    if parts[part].ndim == 0 or len(parts[part]) != len(ids):
+                        raise FileFormatError(f"{name}: {part} must have a row for each of the {len(ids):,} {side}_ids")
+                    parts[part] = parts[part][order]
     options: dict[str, Any] = dict(parts)
-    if "constant" in parts:
-        options["constant"] = float(parts["constant"])
-    if "link" in parts:
-        options["link"] = str(parts["link"])
+    for part in ("constant", "link"):
+        if part in parts:
+            if parts[part].ndim != 0:
+                raise FileFormatError(f"{name}: {part} must be a single value; got shape {parts[part].shape}")
+            options[part] = parts[part].item()
     return Factors(**options)

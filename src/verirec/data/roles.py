@@ -35,6 +35,8 @@ class Roles:
     """Columns by the part they play. The first three may be left open: then the usual names are tried."""
 
     usual_names: ClassVar[dict[str, frozenset[str]]] = _USUAL_NAMES
+    preferred: ClassVar[frozenset[str]] = frozenset()
+    """Names of the third column that win over its other usual ones."""
     rating_word: ClassVar[str] = "rating"
     """What the third column is called, here and in what users write."""
 
@@ -64,7 +66,8 @@ class Roles:
                 raise ColumnError(f"no column {name!r} (for {self.word(role)}); {_what_there_is(columns)}")
         for role, usual in self.usual_names.items():
             if role not in named:
-                named[role] = _guess(self.word(role), usual, columns)
+                sure = [column for column in columns if _plain(column) in self.preferred] if role == "rating" else []
+                named[role] = sure[0] if len(sure) == 1 else _guess(self.word(role), usual, columns)
         for role, name in named.items():
             others = [other for other, its_name in named.items() if its_name == name and other != role]
             if others:
@@ -97,17 +100,22 @@ class TruthRoles(Roles):
     """Columns of a file of audited pairs."""
 
     usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
-    rating_word = "true label"
+    preferred = frozenset(["truelabel", "truth"])
+    rating_word = "true_label"
 
 
 def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:
-    matches = [column for column in columns if "".join(filter(str.isalnum, column)).lower() in usual]
+    matches = [column for column in columns if _plain(column) in usual]
     if len(matches) == 1:
         return matches[0]
     found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
     raise ColumnError(
         f"cannot tell which column is the {role} ({found}); name it: {role}=...; {_what_there_is(columns)}"
     )
+
+
+def _plain(column: str) -> str:
+    return "".join(filter(str.isalnum, column)).lower()
 
 
 def _what_there_is(columns: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,14 @@ class CellLosses:
     def check_grid(self) -> None:
         """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid."""
         if self.clip is None:
-            self.loss.check(self.predictions.block(*block) for block in blocks(*self.predictions.shape))
+            self._check(self.predictions.block(*block) for block in blocks(*self.predictions.shape))
+
+    def _check(self, values: Iterable[Array]) -> None:
+        try:
+            self.loss.check(values)
+        except PredictionError as error:
+            hint = "; clip=1e-6 would keep them inside" if self.loss.open_unit_interval and self.clip is None else ""
+            raise PredictionError(f"{error}{hint}") from None
 
     def count_clipped(self, users: Positions, items: Positions) -> int:
         """Count the pairs whose prediction the clip changes."""
@@ -72,5 +80,5 @@ class CellLosses:
             values = self._clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()
-            self.loss.check([values])
+            self._check([values])
             raise

@@ -11,7 +11,7 @@ import numpy as np
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimators.catalogue import Estimator, chosen
+from verirec.estimators.catalogue import ESTIMATORS, Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
@@ -115,12 +115,14 @@ def estimate(
         as_generator(random_state),
     )
     _refuse_impossible(selected, study)
-    random = study.random.spawn(1)[0]
+    seed = int(study.random.spawn(1)[0].integers(2**32))
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = study.linearised(estimator, rates)
         one = normal_estimate(linearised, rows, gradient, level, study.facts)
         if interval == "bootstrap":
+            # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
+            random = np.random.default_rng([seed, list(ESTIMATORS).index(estimator.name) % (len(ESTIMATORS) // 2)])
             one = bootstrapped(one, linearised, rows, draws, random)
         return replace(one, contributions=linearised.influence) if contributions else one
 

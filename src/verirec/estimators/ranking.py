@@ -23,11 +23,11 @@ from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_we
 from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.rows import LabelledErrors, Rows
-from verirec.estimators.study import rate_gradient
+from verirec.estimators.study import corrected_rows, rate_gradient
 from verirec.estimators.unobserved import Block, Unobserved, over_grid
-from verirec.exceptions import MisfitWarning, warn_caller
-from verirec.losses import NoiseRegion, correct_labels
-from verirec.metrics.ranking import checked_depth
+from verirec.exceptions import MisfitWarning, NoiseRateError, warn_caller
+from verirec.losses import NoiseRegion
+from verirec.metrics.ranking import checked_depths
 from verirec.nuisances.imputation import impute_constant
 from verirec.nuisances.propensities import as_propensities
 
@@ -79,14 +79,15 @@ def estimate_ranking(
     if isinstance(noise_rates, NoiseRegion):
         return _over_region(scores, log, propensities, noise_rates, k, confidence)
     level = real_number("confidence", confidence, above=0, below=1)
-    depths = [checked_depth(depth) for depth in (k if isinstance(k, Iterable) else [k])]
+    depths = checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     refuse_weights(log, ["ranking estimates"])
     rates = checked_rates(noise_rates, log)
     fitted = as_propensities(propensities, log)
     p, nothing = fitted.at(log.users, log.items), np.zeros(len(log))
-    labels = correct_labels(log.labels, rates, log.users, log.items)
+    labels = corrected_rows(log, rates)
     rows = Rows(log, nothing, nothing, labels, fitted, p, 1 / p)
+    _refuse_one_class(rows)
     own = values.at(log.users, log.items)
     above, tied = places(values, log, max(depths))
     formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}
@@ -105,13 +106,26 @@ def estimate_ranking(
 def _over_region(
     scores: PredictionsLike, log: FeedbackLog, propensities: Any, region: NoiseRegion, k: Any, confidence: float
 ) -> Estimates:
-    fitted = as_propensities(propensities, judgeable(log))
-    depths = list(k) if isinstance(k, Iterable) else k
-    corners = [
-        estimate_ranking(scores, log, propensities=fitted, noise_rates=corner, k=depths, confidence=confidence)
-        for corner in region.corners
-    ]
+    fitted, depths = as_propensities(propensities, judgeable(log)), checked_depths(k)
+    corners = []
+    for corner in region.corners:
+        try:
+            one = estimate_ranking(
+                scores, log, propensities=fitted, noise_rates=corner, k=depths, confidence=confidence
+            )
+        except NoiseRateError:
+            # Rates under which nobody, or everybody, would like everything are not those of this log.
+            continue
+        corners.append(one)
     return Estimates({name: EstimateRange.over([one[name] for one in corners]) for name in corners[0]}, corners[0].of)
+
+
+def _refuse_one_class(rows: Rows) -> None:
+    share = float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
+    if not 1e-9 < share < 1 - 1e-9:
+        raise NoiseRateError(
+            f"with these noise rates a share of {share:.3g} of all pairs would be liked: they do not fit this log"
+        )
 
 
 def _warn_if_impossible(results: dict[str, Estimate]) -> None:

@@ -28,7 +28,7 @@ from verirec.estimators.unobserved import (
     visit_unobserved,
 )
 from verirec.exceptions import PredictionError
-from verirec.losses import correct_labels
+from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisances.imputation import impute_additive, impute_constant
 from verirec.nuisances.propensities import Propensities
 
@@ -93,7 +93,7 @@ class Study:
         if rates is None:
             return self._plain_rows
         if id(rates) not in self._rows_by_rates:
-            labels = correct_labels(self.log.labels, rates, self.log.users, self.log.items)
+            labels = corrected_rows(self.log, rates)
             # The rates are kept too, so that no others can have their id.
             self._rows_by_rates[id(rates)] = rates, replace(self._plain_rows, labels=labels)
         return self._rows_by_rates[id(rates)][1]
@@ -176,6 +176,12 @@ class Study:
         if self.losses.clip is not None:
             facts["clipped"] = self.losses.count_clipped(log.users, log.items)
         return facts
+
+
+def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
+    """Correct a log's labels; whether the rates come from an audit of this very log is told by its fingerprint."""
+    audited_here = rates is not None and rates.diagnostics.get("log") == log.fingerprint
+    return correct_labels(log.labels, rates, log.users, log.items, audited_here=audited_here)
 
 
 _NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)

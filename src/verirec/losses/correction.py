@@ -31,8 +31,7 @@ class CorrectedLabels:
     slopes
         For each noise rate, in the order of its covariance, the derivative of `values` by it, shape (rates, n).
     covariance
-        Of all the noise rates, shape (rates, rates); `None` if they are known. What an audit of the log's own rows has
-        in common with the noise in these rows is taken off: if f of the rows were audited, a factor of 1 - 2f.
+        Of all the noise rates, shape (rates, rates), as it adds to that of noise; `None` if they are known.
     """
 
     values: Array
@@ -46,8 +45,21 @@ def correct_labels(
     rates: NoiseRates | GroupedNoiseRates | None,
     users: npt.NDArray[Any],
     items: npt.NDArray[Any],
+    *,
+    audited_here: bool = False,
 ) -> CorrectedLabels:
     r"""Correct 0/1 labels for noise, :math:`\tilde r = (r - \rho_{10}) / \kappa`; without rates they stay as they are.
+
+    Parameters
+    ----------
+    labels
+        0/1, shape (n,).
+    rates
+        One for all, or by group.
+    users, items
+        Positions, for the groups.
+    audited_here
+        Whether the rates come from an audit of these very labels.
 
     Examples
     --------
@@ -58,11 +70,12 @@ def correct_labels(
     plain = labels.astype(np.float64)
     if rates is None:
         return CorrectedLabels(plain, np.zeros_like(plain))
+    covariance = rates.covariance_beside_noise(audited_here=audited_here)
     if isinstance(rates, NoiseRates):
-        return _corrected(plain, rates.rho01, rates.rho10, rates.covariance_beside_noise, None)
+        return _corrected(plain, rates.rho01, rates.rho10, covariance, None)
     group = rates.group_of(users, items)
     rho01, rho10 = (np.array([getattr(of, name) for of in rates.rates]) for name in ("rho01", "rho10"))
-    return _corrected(plain, rho01[group], rho10[group], rates.covariance_beside_noise, group)
+    return _corrected(plain, rho01[group], rho10[group], covariance, group)
 
 
 def _corrected(

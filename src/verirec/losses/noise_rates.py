@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
@@ -68,14 +69,13 @@ class NoiseRates:
                 NoiseRateWarning,
             )
 
-    @property
-    def covariance_beside_noise(self) -> npt.NDArray[np.float64] | None:
-        """The covariance as it adds to that of noise in a log whose own rows were audited.
+    def covariance_beside_noise(self, *, audited_here: bool) -> npt.NDArray[np.float64] | None:
+        """Give the covariance as it adds to that of the noise in a log's labels; `None` if the rates are known.
 
-        Rows that happen to be flipped more often raise the rate and lower the labels, which cancels in part; if all
-        rows were audited, altogether.
+        Where the log's own rows were audited, those that happen to be flipped more often raise the rate and lower the
+        labels, which cancels in part: with a share f of them audited, a factor of 1 - 2f.
         """
-        shared = 1 - 2 * float(self.diagnostics.get("audited_share", 0.0))
+        shared = 1 - 2 * float(self.diagnostics.get("audited_share", 0.0)) if audited_here else 1.0
         return None if self.covariance is None else shared * np.array(self.covariance)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
@@ -162,15 +162,17 @@ class GroupedNoiseRates:
         assert self.item_groups is not None  # noqa: S101 -- one of the two is there, see above
         return np.asarray(self.item_groups[items], dtype=np.int64)
 
-    @property
-    def covariance_beside_noise(self) -> npt.NDArray[np.float64] | None:
+    def covariance_beside_noise(self, *, audited_here: bool) -> npt.NDArray[np.float64] | None:
         """As that of `NoiseRates`, of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
-        if self.rates[0].covariance is None:
+        parts = [of.covariance_beside_noise(audited_here=audited_here) for of in self.rates]
+        if parts[0] is None:
             return None
-        matrix = np.zeros((2 * len(self.rates),) * 2)
-        for group, of in enumerate(self.rates):
-            matrix[2 * group : 2 * group + 2, 2 * group : 2 * group + 2] = of.covariance_beside_noise
-        return matrix
+        return np.asarray(block_diag(*parts))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """How the first group's rates were estimated; the others' were the same way."""
+        return self.rates[0].diagnostics
 
 
 @dataclass(frozen=True)
@@ -217,8 +219,9 @@ class NoiseRegion:
         """Points all over the region, its corners among them, for estimates that may peak inside."""
         steps = np.linspace(0, 1, LATTICE)
         inside = [(a * self.rho01_most, b * self.rho10_most) for a in steps for b in steps]
-        kept = [NoiseRates(*rates) for rates in inside if 0 < sum(rates) <= MOST_RATE]
-        return (*self.corners, *(point for point in kept if point not in self.corners))
+        corners = [(corner.rho01, corner.rho10) for corner in self.corners]
+        points = dict.fromkeys([*corners, *(rates for rates in inside if sum(rates) <= MOST_RATE)])
+        return tuple(NoiseRates(*rates) for rates in points)
 
 
 def checked_groups(name: str, groups: Any, count: int) -> npt.NDArray[np.int64]:

@@ -10,10 +10,10 @@ import numpy as np
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
+from verirec.exceptions import ScoreWarning, warn_caller
 from verirec.metrics.inputs import Array, checked_scores, same_length
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
-from verirec.metrics.ranking import Convention, UserRankings, checked_depth
+from verirec.metrics.ranking import Convention, UserRankings, checked_depths
 
 
 class Evaluation(dict[str, float]):
@@ -78,10 +78,7 @@ def evaluate(
     """
     checked_log(test_log)
     one_of("convention", convention, ("paper", "usual"))
-    is_one = not isinstance(k, Iterable) or (isinstance(k, np.ndarray) and k.ndim == 0)
-    depths = [checked_depth(depth) for depth in ([k] if is_one else k)]  # type: ignore[union-attr]
-    if not depths:
-        raise ParameterError("k must name at least one depth; got none")
+    depths = checked_depths(k)
     values = _scores_of_rows(scores, test_log)
     rankings = UserRankings(test_log.users, test_log.labels, values)
     result = {"auc": rankings.auc}

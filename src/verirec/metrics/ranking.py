@@ -7,6 +7,7 @@ tie the tie's mean label.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -135,6 +136,15 @@ def checked_depth(k: object) -> int:
     if depth > 2**53:
         raise ParameterError(f"k must be at most {2**53:,}, or it is no float; got {short(k)}")
     return depth
+
+
+def checked_depths(k: Any) -> list[int]:
+    """Accept a depth, or several."""
+    is_one = not isinstance(k, Iterable) or (isinstance(k, np.ndarray) and k.ndim == 0)
+    depths = [checked_depth(depth) for depth in ([k] if is_one else k)]
+    if not depths:
+        raise ParameterError("k must name at least one depth; got none")
+    return depths
 
 
 def _ties(scores: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -65,12 +65,7 @@ class LabelModel:
     def fit(self, log: FeedbackLog, weights: Array) -> LabelProbabilities:
         """Fit to a log's labels, each row with its weight."""
         penalty = real_number("penalty", self.penalty, above=0)
-        given = number_array("weights", weights, ndim=1).astype(np.float64)
-        if len(checked_log(log)) == 0 or given.shape != (len(log),) or not (given >= 0).all() or not given.any():
-            raise ParameterError(
-                f"a model of labels needs rows and a weight of at least 0 for each; got {len(log):,} rows and "
-                f"weights of shape {given.shape}"
-            )
+        given = _checked_weights(log, weights)
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
@@ -94,9 +89,21 @@ class LabelModel:
             raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
         count = min(whole_number("folds", folds, least=2), len(log))
         fold = as_generator(random_state).permutation(len(log)) % count
+        given = _checked_weights(log, weights)
         values = np.empty(len(log))
         for held_out in range(count):
             out = fold == held_out
             rows = np.flatnonzero(~out)
-            values[out] = self.fit(log.select(rows), weights[rows]).at(log.users[out], log.items[out])
+            values[out] = self.fit(log.select(rows), given[rows]).at(log.users[out], log.items[out])
         return values
+
+
+def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
+    given = number_array("weights", weights, ndim=1).astype(np.float64)
+    usable = np.isfinite(given).all() and (given >= 0).all() and given.any()
+    if len(checked_log(log)) == 0 or given.shape != (len(log),) or not usable:
+        raise ParameterError(
+            f"a model of labels needs rows and a finite weight of at least 0 for each; got {len(log):,} rows and "
+            f"weights of shape {given.shape}"
+        )
+    return given

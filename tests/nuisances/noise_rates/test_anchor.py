@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ import verirec as vr
 from plain_formulas import noise_rates as plain
 from refusals import check_refusal
 from verirec.data.predictions import as_predictions
-from verirec.exceptions import EmptyLogError, NoiseRateWarning, ParameterError, PredictionError
+from verirec.exceptions import EmptyLogError, NoiseRateError, NoiseRateWarning, ParameterError, PredictionError
 from verirec.nuisances.noise_rates.anchor import grid_quantiles
 
 N_USERS, N_ITEMS = 60, 80
@@ -173,7 +175,7 @@ def test_batches_need_predictions():
 @pytest.mark.parametrize("rule", RULES)
 def test_the_covariance_of_a_fitted_h_is_positive_semi_definite(rule):
     rates = fit(rule=rule, predictions=F, refits=8)
-    matrix = rates.covariance_matrix
+    matrix = np.array(rates.covariance)
     assert matrix.shape == (2, 2)
     assert np.isfinite(matrix).all()
     assert np.linalg.eigvalsh(matrix).min() >= -1e-12
@@ -195,7 +197,7 @@ def test_refits_change_the_covariance_and_not_the_rates(rule):
 
 def test_tails_of_a_given_h_keep_their_binomial_covariance():
     rates = fit(h=WORLD.noisy_labels * 0.9, rule="tails")
-    assert (np.diag(rates.covariance_matrix) > 0).all()
+    assert (np.diag(rates.covariance) > 0).all()
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -215,12 +217,37 @@ def test_the_covariance_is_about_the_spread_over_draws_of_the_noise():
         log = vr.FeedbackLog.from_arrays(LOG.users, LOG.items, labels, n_users=N_USERS, n_items=N_ITEMS)
         rates.append(fit(log, rule="quantiles", refits=8))
     spread = np.std([both_rates(one) for one in rates], axis=0, ddof=1)
-    said = np.sqrt(np.mean([np.diag(one.covariance_matrix) for one in rates], axis=0))
+    said = np.sqrt(np.mean([np.diag(one.covariance) for one in rates], axis=0))
     # Only the noise is drawn again here, not who rates what: the spread is the smaller of the two.
     assert ((said > 0.6 * spread) & (said < 3 * spread)).all()
 
 
 # Bad input
+
+
+@pytest.mark.parametrize("rule", ["extremes", "quantiles", "batches"])
+def test_an_h_that_is_the_same_everywhere_has_no_anchors(rule):
+    model = vr.AnchorNoiseRates(rule=rule)
+    message = r"^h is 0\.5 where it should be smallest and 0\.5 where it should be largest: no anchors$"
+    half = np.full((N_USERS, N_ITEMS), 0.5)
+    check_refusal(lambda: model.fit(LOG, propensities=PROPENSITIES, h=half, predictions=F), NoiseRateError, message)
+
+
+def test_predictions_that_run_against_h_have_no_anchors():
+    h = np.where(np.arange(N_USERS)[:, None] < N_USERS // 2, 0.75, 0.25) * np.ones(N_ITEMS)
+    model = vr.AnchorNoiseRates(rule="batches")
+    message = r"^h is 0\.75 where it should be smallest and 0\.25 where it should be largest: no anchors$"
+    check_refusal(lambda: model.fit(LOG, propensities=PROPENSITIES, h=h, predictions=-h), NoiseRateError, message)
+
+
+@pytest.mark.parametrize("kind", [vr.AnchorNoiseRates, vr.AuditNoiseRates])
+def test_a_model_is_named_settings_that_stay_as_they_are(kind):
+    with pytest.raises(TypeError, match="positional"):
+        kind("tails")
+    with pytest.raises(FrozenInstanceError):
+        kind().folds = 3
+    assert kind(folds=3) == kind(folds=3) != kind()
+    assert "folds=3" in repr(kind(folds=3))
 
 
 @pytest.mark.parametrize("rule", ["extremes", "quantiles", "batches"])

@@ -54,7 +54,7 @@ def repeated(request):
         audit = random_audit(world, request.param, seed)
         rates = vr.AuditNoiseRates().fit(world.log, audit=audit)
         joint.append(both_rates(rates))
-        variances.append(np.diag(rates.covariance_matrix))
+        variances.append(np.diag(rates.covariance))
         direct.append(both_rates(vr.AuditNoiseRates(method="direct").fit(world.log, audit=audit)))
     return np.array(joint), np.array(direct), np.array(variances)
 
@@ -131,7 +131,7 @@ def test_a_better_score_makes_the_rates_more_precise(world):
     audit = random_audit(world, 300)
     blind = np.random.default_rng(0).random((100, 150))
     errors = [
-        np.trace(vr.AuditNoiseRates().fit(world.log, audit=audit, scores=scores).covariance_matrix)
+        np.trace(vr.AuditNoiseRates().fit(world.log, audit=audit, scores=scores).covariance)
         for scores in (world.preferences, blind)
     ]
     assert errors[0] < errors[1]
@@ -152,7 +152,18 @@ def test_diagnostics_say_what_was_counted(world):
     facts = vr.AuditNoiseRates().fit(world.log, audit=audit).diagnostics
     positives = int(audit.true_labels.sum())
     expected = {"method": "audit, joint", "audited": 300, "positives": positives, "negatives": 300 - positives}
-    assert facts == expected | {"strata": 10}
+    assert facts == expected | {"strata": 10, "audited_share": 300 / len(world.log)}
+
+
+def test_the_audited_share_is_of_the_log_or_of_the_groups_rows(world):
+    audit, groups = random_audit(world, 500), np.arange(100) % 2
+    direct = vr.AuditNoiseRates(method="direct").fit(world.log, audit=audit)
+    share = 500 / len(world.log)
+    np.testing.assert_allclose(direct.covariance_beside_noise, (1 - 2 * share) * np.array(direct.covariance))
+    by_group = vr.AuditNoiseRates(method="direct", user_groups=groups).fit(world.log, audit=audit)
+    for group, rates in enumerate(by_group.rates):
+        rows, audited = (groups[users] == group for users in (world.log.users, audit.users))
+        assert rates.diagnostics["audited_share"] == audited.sum() / rows.sum()
 
 
 # Groups
@@ -180,7 +191,7 @@ def test_two_groups_of_users_are_told_apart(grouped, method):
     rates = vr.AuditNoiseRates(method=method, user_groups=groups).fit(log, audit=audit)
     assert isinstance(rates, vr.GroupedNoiseRates)
     for of_group, expected in zip(rates.rates, ((0.1, 0.05), (0.3, 0.25)), strict=True):
-        errors = np.sqrt(np.diag(of_group.covariance_matrix))
+        errors = np.sqrt(np.diag(of_group.covariance))
         assert (np.abs(np.array(both_rates(of_group)) - expected) < 3.5 * errors).all()
         assert (errors < 0.04).all()
 
@@ -357,8 +368,8 @@ def test_rates_of_zero_come_with_a_warning_and_a_positive_covariance(method):
     if method == "direct":
         assert said == {"rho01", "rho10"}
     assert max(both_rates(rates)) < 0.01
-    assert np.isfinite(rates.covariance_matrix).all()
-    assert np.linalg.eigvalsh(rates.covariance_matrix).min() > 0
+    assert np.isfinite(rates.covariance).all()
+    assert np.linalg.eigvalsh(rates.covariance).min() > 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -180,5 +182,16 @@ class NoPropensities:
         return np.full((3, 4), 0.5)
 
 
-def test_a_model_that_gives_no_propensities_is_refused_or_its_matrix_taken():
-    assert isinstance(as_propensities(NoPropensities(), LOG), Propensities)
+def test_a_model_that_gives_no_propensities_is_refused():
+    message = "^a propensity model's fit must give Propensities; got ndarray$"
+    check_refusal(lambda: as_propensities(NoPropensities(), LOG), PropensityError, message)
+
+
+@pytest.mark.parametrize("kind", [LogisticPropensity, PopularityPropensity])
+def test_a_model_is_named_settings_that_stay_as_they_are(kind):
+    with pytest.raises(TypeError, match="positional"):
+        kind(0.1)
+    with pytest.raises(FrozenInstanceError):
+        kind().floor = 0.1
+    assert kind(floor=0.1) == kind(floor=0.1) != kind()
+    assert "floor=0.1" in repr(kind(floor=0.1))

@@ -239,6 +239,9 @@ def test_a_log_of_a_larger_grid_is_refused():
     check_refusal(lambda: propensities.diagnostics(LOG), PositionError, r"^users must be positions from 0 to 1")
 
 
+MESSAGE = "^diagnostics need a log with rows; it has none$"
+
+
 def test_a_log_without_rows_is_refused():
     propensities = GivenPropensity(np.full((3, 4), 0.5))
-    check_refusal(lambda: propensities.diagnostics(LOG.select([])), EmptyLogError, "")
+    check_refusal(lambda: propensities.diagnostics(LOG.select([])), EmptyLogError, MESSAGE)

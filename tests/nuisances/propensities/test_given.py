@@ -108,7 +108,7 @@ NEITHER = r"^given propensities must be a matrix of numbers or a function of \(u
         (np.ma.masked_array([[0.5, 0.5]], [[True, False]]), r"^propensities must not be masked; 1 of 2 values are$"),
         (np.ones((2, 2, 2)), NEITHER),
         (ConstantPropensity(), NEITHER + r"object of shape \(\)$"),
-        (ConstantPropensity, ""),
+        (ConstantPropensity, NEITHER + r"object of shape \(\)$"),
     ],
 )
 def test_what_is_no_matrix_of_propensities_is_refused(values, message):

@@ -73,7 +73,15 @@ class AuditSample:
         object.__setattr__(self, "true_labels", labels.astype(np.int8))
 
     @classmethod
-    def from_file(cls, path: str | Path, log: FeedbackLog) -> AuditSample:
+    def from_file(
+        cls,
+        path: str | Path,
+        log: FeedbackLog,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        true_label: str | None = None,
+    ) -> AuditSample:
         """Read an audit: a table with user, item and true label (0/1), by the log's own ids.
 
         Parameters
@@ -82,8 +90,11 @@ class AuditSample:
             .csv, .tsv, .inter or .parquet.
         log
             Whose ids they are.
+        user, item, true_label
+            The columns; left out, the usual names are tried.
         """
-        users, items, labels = read_pairs(path, TruthRoles(), log, f"{Path(path).name}:")
+        roles = TruthRoles(user, item, true_label)
+        users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit")
         return cls(users, items, labels)
 
     def __len__(self) -> int:
@@ -188,7 +199,7 @@ class AuditNoiseRates:
         _refuse_one_class(true_labels, "")
         strata = self._strata(log, propensities, scores) if self.method == "joint" else np.zeros(len(log), np.int64)
         if self.user_groups is None and self.item_groups is None:
-            return self._rates(log.labels, strata, rows, true_labels, "")
+            return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), "")
         return self._by_group(log, strata, rows, true_labels)
 
     def _strata(self, log: FeedbackLog, propensities: Any, scores: PredictionsLike | None) -> npt.NDArray[np.int64]:
@@ -210,12 +221,14 @@ class AuditNoiseRates:
 
     def _rates(
         self,
-        labels: npt.NDArray[np.int8],
+        log: FeedbackLog,
         strata: npt.NDArray[np.int64],
-        rows: npt.NDArray[np.int64],
-        true_labels: npt.NDArray[np.int8],
+        audited: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]],
         where: str,
     ) -> NoiseRates:
+        """Estimate the rates of some of a log's rows: (these, the audited ones among them, and their true labels)."""
+        inside, rows, true_labels = audited
+        labels, strata = log.labels[inside], strata[inside]
         _refuse_one_class(true_labels, where)
         if len(rows) < ENOUGH:
             warn_caller(
@@ -232,6 +245,7 @@ class AuditNoiseRates:
                     NoiseRateWarning,
                 )
         facts |= {"method": f"audit, {self.method}", "audited": len(rows), "audited_share": len(rows) / len(labels)}
+        facts["log"] = log.fingerprint
         return NoiseRates(rho01, rho10, covariance, facts)
 
     def _by_group(
@@ -255,9 +269,7 @@ class AuditNoiseRates:
             if not audited.any():
                 raise AuditError(f"group {group} has no audited pair")
             place = np.searchsorted(inside, rows[audited])
-            rates.append(
-                self._rates(log.labels[inside], strata[inside], place, true_labels[audited], f" in group {group}")
-            )
+            rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), f" in group {group}"))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 

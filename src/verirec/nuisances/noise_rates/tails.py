@@ -8,7 +8,7 @@ they are truly all negative and all positive, these are the rates themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,36 +30,69 @@ _FEWEST: Final = 20
 """Rows that a tail has at least: the mean of fewer labels says little."""
 
 
-def tail_rates(labels: npt.NDArray[Any], scores: Array, quantile: float) -> NoiseRates:
-    """Take the mean labels of the lowest and the highest scores for the rates, with binomial variances.
+class Tails(NamedTuple):
+    """What the most extreme rows say.
+
+    Parameters
+    ----------
+    negative_on_top, positive_at_bottom
+        Share of negative labels among the highest scores, and of positive ones among the lowest.
+    rows
+        In each tail.
+    """
+
+    negative_on_top: float
+    positive_at_bottom: float
+    rows: int
+
+    @property
+    def shares(self) -> Array:
+        """Both shares: upper bounds of rho01 and rho10."""
+        return np.array([self.negative_on_top, self.positive_at_bottom])
+
+    @property
+    def variances(self) -> Array:
+        """Of the shares, never 0."""
+        return np.asarray((self.shares * (1 - self.shares) + 0.5 / self.rows) / self.rows)
+
+
+def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> Tails:
+    """Count labels among the lowest and the highest scores.
 
     Examples
     --------
     >>> labels = np.array([0] * 45 + [1] * 5 + [0] * 10 + [1] * 40)
-    >>> rates = tail_rates(labels, np.arange(100) / 100, 0.5 - 1e-9)
-    >>> round(rates.rho01, 2), round(rates.rho10, 2)
-    (0.2, 0.1)
+    >>> tails = look_at_tails(labels, np.arange(100) / 100, 0.5 - 1e-9)
+    >>> tails.shares.round(2).tolist()
+    [0.2, 0.1]
     """
     count = max(int(np.ceil(quantile * len(labels))), _FEWEST)
     if 2 * count > len(labels):
         raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
     order = np.argsort(scores, kind="stable")
     low, high = float(labels[order[:count]].mean()), float(labels[order[-count:]].mean())
-    variances = [(share * (1 - share) + 0.5 / count) / count for share in (1 - high, low)]
-    covariance = ((variances[0], 0.0), (0.0, variances[1]))
-    return NoiseRates(1 - high, low, covariance, {"method": "anchor, tails", "rows_in_a_tail": count})
+    return Tails(1 - high, low, count)
+
+
+def tail_rates(labels: npt.NDArray[Any], scores: Array, quantile: float) -> NoiseRates:
+    """Take the shares of the tails for the rates, with binomial variances: right if the tails are pure."""
+    tails = look_at_tails(labels, scores, quantile)
+    first, second = tails.variances.tolist()
+    facts = {"method": "anchor, tails", "rows_in_a_tail": tails.rows}
+    rho01, rho10 = tails.shares.tolist()
+    return NoiseRates(rho01, rho10, ((first, 0.0), (0.0, second)), facts)
 
 
 def _cross_fitted_tails(
     log: FeedbackLog, scores: PredictionsLike | None, quantile: float, random_state: RandomState
-) -> NoiseRates:
+) -> Tails:
     share = real_number("quantile", quantile, above=0, below=0.5)
     checked_log(log)
     if scores is None:
         values = LabelModel().cross_fit(log, np.ones(len(log)), 5, random_state)
     else:
         values = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
-    return tail_rates(log.labels, values, share)
+    return look_at_tails(log.labels, values, share)
 
 
 def identified_region(
@@ -100,10 +133,9 @@ def identified_region(
     """
     level = real_number("confidence", confidence, above=0, below=1)
     tails = _cross_fitted_tails(log, scores, quantile, random_state)
-    rows = tails.diagnostics["rows_in_a_tail"]
     # Clopper and Pearson's bound of a share; each at half the error, so that both hold together.
-    wrong = np.round(np.array([tails.rho01, tails.rho10]) * rows)
-    most = beta.ppf(1 - (1 - level) / 2, np.minimum(wrong + 1, rows), np.maximum(rows - wrong, 1e-9))
+    wrong = np.round(tails.shares * tails.rows)
+    most = beta.ppf(1 - (1 - level) / 2, wrong + 1, np.maximum(tails.rows - wrong, 1e-9))
     return NoiseRegion(*np.minimum(most, MOST_RATE).tolist())
 
 
@@ -159,8 +191,8 @@ def weak_separability_test(
     if not isinstance(rates, NoiseRates):
         raise ParameterError(f"rates must be a NoiseRates; got {type(rates).__name__}")
     tails = _cross_fitted_tails(log, scores, quantile, random_state)
-    excess = np.array([tails.rho01 - rates.rho01, tails.rho10 - rates.rho10])
-    variances = np.diag(np.array(tails.covariance))
+    excess = tails.shares - np.array([rates.rho01, rates.rho10])
+    variances = tails.variances
     if rates.covariance is not None:
         variances = variances + np.diag(np.array(rates.covariance))
     # Only an excess speaks against separability; a deficit is chance.
