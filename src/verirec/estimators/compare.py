@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimators.catalogue import Estimator, chosen
-from verirec.estimators.estimate import make_study
+from verirec.estimators.estimate import at_rates_or_region, make_study
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.inputs import Rates, checked_rates, judgeable
-from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimators.intervals import Estimate, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
 from verirec.losses import LossLike, NoiseRegion
 from verirec.nuisances.propensities import as_propensities
-from verirec.checks import real_number
-from verirec.randomness import RandomState
+from verirec.randomness import RandomState, as_generator
 
 
 def compare(
@@ -63,22 +61,28 @@ def compare(
     level = real_number("confidence", confidence, above=0, below=1)
     selected = chosen(estimators, with_rates=noise_rates is not None)
     fitted = as_propensities(propensities, judgeable(log))
-    seed = int(np.random.default_rng(random_state).integers(2**32)) if not isinstance(random_state, int) else random_state
+    # Both draw the same sample and the same folds.
+    seed = int(as_generator(random_state).integers(2**32))
     studies = [
-        make_study(one, log, fitted, selected, loss, imputation, clip, sample, seed) for one in (first, second)
+        make_study(
+            predictions,
+            log,
+            selected,
+            propensities=fitted,
+            loss=loss,
+            imputation=imputation,
+            clip=clip,
+            sample=sample,
+            random_state=seed,
+        )
+        for predictions in (first, second)
     ]
     rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         return _difference(studies, estimator, rates, level)
 
-    results: dict[str, Estimate | EstimateRange] = {}
-    for estimator in selected:
-        if isinstance(noise_rates, NoiseRegion) and estimator.denoised:
-            points = noise_rates.corners if estimator.linear else noise_rates.lattice
-            results[estimator.name] = EstimateRange.over([at(estimator, point) for point in points])
-        else:
-            results[estimator.name] = at(estimator, rates)
+    results = {one.name: at_rates_or_region(at, one, rates, noise_rates) for one in selected}
     return Estimates(results, f"the difference in {studies[0].losses.loss.name} loss, first minus second")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -96,25 +96,21 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    is_region = isinstance(noise_rates, NoiseRegion)
     selected = chosen(estimators, with_rates=noise_rates is not None)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = real_number("confidence", confidence, above=0, below=1), whole_number("draws", draws, least=2)
-    rates = None if is_region else checked_rates(noise_rates, judgeable(log))
-    study = Study(
-        judgeable(log),
-        CellLosses(
-            as_predictions(predictions, log.n_users, log.n_items),
-            get_loss(loss),
-            None if clip is None else real_number("clip", clip, above=0, below=0.5),
-            counts_grid=any(estimator.over_grid for estimator in selected),
-        ),
-        as_propensities(propensities, log),
-        imputation,
-        None if sample is None else whole_number("sample", sample, least=2),
-        as_generator(random_state),
+    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, judgeable(log))
+    study = make_study(
+        predictions,
+        log,
+        selected,
+        propensities=propensities,
+        loss=loss,
+        imputation=imputation,
+        clip=clip,
+        sample=sample,
+        random_state=random_state,
     )
-    _refuse_impossible(selected, study)
     seed = int(study.random.spawn(1)[0].integers(2**32))
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
@@ -126,16 +122,54 @@ def estimate(
             one = bootstrapped(one, linearised, rows, draws, random)
         return replace(one, contributions=linearised.influence) if contributions else one
 
-    results: dict[str, Estimate | EstimateRange] = {}
-    for estimator in selected:
-        if isinstance(noise_rates, NoiseRegion) and estimator.denoised:
-            points = noise_rates.corners if estimator.linear else noise_rates.lattice
-            least = study.losses.loss.least
-            results[estimator.name] = EstimateRange.over([at(estimator, point) for point in points], least=least)
-        else:
-            results[estimator.name] = at(estimator, rates)
+    least = study.losses.loss.least
+    results = {one.name: at_rates_or_region(at, one, rates, noise_rates, least) for one in selected}
     _warn_of_weights(selected, study)
     return Estimates(results, f"the {study.losses.loss.name} loss")
+
+
+def make_study(
+    predictions: PredictionsLike,
+    log: FeedbackLog,
+    estimators: list[Estimator],
+    *,
+    propensities: Any,
+    loss: LossLike,
+    imputation: Any,
+    clip: float | None,
+    sample: int | None,
+    random_state: RandomState,
+) -> Study:
+    """Check what an estimate is given, and put it together; see `estimate`."""
+    study = Study(
+        judgeable(log),
+        CellLosses(
+            as_predictions(predictions, log.n_users, log.n_items),
+            get_loss(loss),
+            None if clip is None else real_number("clip", clip, above=0, below=0.5),
+            counts_grid=any(estimator.over_grid for estimator in estimators),
+        ),
+        as_propensities(propensities, log),
+        imputation,
+        None if sample is None else whole_number("sample", sample, least=2),
+        as_generator(random_state),
+    )
+    _refuse_impossible(estimators, study)
+    return study
+
+
+def at_rates_or_region(
+    at: Callable[[Estimator, Rates | None], Estimate],
+    estimator: Estimator,
+    rates: Rates | None,
+    region: Any,
+    least: float = -np.inf,
+) -> Estimate | EstimateRange:
+    """Give an estimator's estimate at the rates, or its range if there is a region in their place."""
+    if not isinstance(region, NoiseRegion) or not estimator.denoised:
+        return at(estimator, rates)
+    points = region.corners if estimator.linear else region.lattice
+    return EstimateRange.over([at(estimator, point) for point in points], least=least)
 
 
 def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:

@@ -73,9 +73,7 @@ def correct_labels(
     covariance = rates.covariance_beside_noise(audited_here=audited_here)
     if isinstance(rates, NoiseRates):
         return _corrected(plain, rates.rho01, rates.rho10, covariance, None)
-    group = rates.group_of(users, items)
-    rho01, rho10 = (np.array([getattr(of, name) for of in rates.rates]) for name in ("rho01", "rho10"))
-    return _corrected(plain, rho01[group], rho10[group], covariance, group)
+    return _corrected(plain, *rates.of_pairs(users, items), covariance, rates.group_of(users, items))
 
 
 def _corrected(

@@ -100,6 +100,10 @@ class NoiseRates:
         """What noise leaves of the signal, 1 - rho01 - rho10."""
         return 1 - self.rho01 - self.rho10
 
+    def of_pairs(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> tuple[Any, Any]:
+        """Give both rates of pairs: the same for all of them."""
+        return self.rho01, self.rho10
+
     def observe(self, true_labels: npt.NDArray[Any], uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
         """Turn true labels into noisy ones; a label flips where its uniform number is below its class's rate.
 
@@ -148,6 +152,12 @@ class GroupedNoiseRates:
         estimated = [of.covariance is not None for of in self.rates]
         if any(estimated) and not all(estimated):
             raise NoiseRateError("either all groups' rates have a covariance or none has")
+
+    def of_pairs(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> tuple[Any, Any]:
+        """Give both rates of each pair, shape (n,)."""
+        group = self.group_of(users, items)
+        rho01, rho10 = (np.array([getattr(of, name) for of in self.rates]) for name in ("rho01", "rho10"))
+        return rho01[group], rho10[group]
 
     def check_grid(self, n_users: int, n_items: int) -> None:
         """Raise `NoiseRateError` unless each user, or each item, of a grid has a group."""

@@ -62,8 +62,8 @@ def find_suspect_labels(
 ) -> SuspectLabels:
     r"""Give the probability that each label is wrong, by Bayes's rule, most suspect first.
 
-    With :math:`h = P(r = 1 \mid x)` and :math:`\gamma = (h - \rho_{10}) / \kappa` cut to [0, 1], a positive label is wrong with
-    probability :math:`\rho_{10} (1 - \gamma) / h`, a negative one with :math:`\rho_{01} \gamma / (1 - h)`.
+    With :math:`h = P(r = 1 \mid x)` and :math:`\gamma = (h - \rho_{10}) / \kappa` cut to [0, 1], a positive label is
+    wrong with probability :math:`\rho_{10} (1 - \gamma) / h`, a negative one with :math:`\rho_{01} \gamma / (1 - h)`.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def find_suspect_labels(
     noise_rates
         Given or estimated.
     h
-        P(r = 1) of pairs, in any form of predictions, by a model that has not seen these labels; by default user and item
-        constants, cross-fitted.
+        P(r = 1) of pairs, in any form of predictions, by a model that has not seen these labels; by default user and
+        item constants, cross-fitted.
     folds, random_state
         Of the cross-fitting.
 
@@ -100,7 +100,9 @@ def find_suspect_labels(
     positive = rho10 + (1 - rho01 - rho10) * liked
     tiny = 1e-12
     wrong = np.where(
-        log.labels == 1, rho10 * (1 - liked) / np.maximum(positive, tiny), rho01 * liked / np.maximum(1 - positive, tiny)
+        log.labels == 1,
+        rho10 * (1 - liked) / np.maximum(positive, tiny),
+        rho01 * liked / np.maximum(1 - positive, tiny),
     )
     order = np.argsort(-wrong, kind="stable")
     return SuspectLabels(log, order, wrong[order])

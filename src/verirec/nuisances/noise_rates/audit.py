@@ -197,27 +197,19 @@ class AuditNoiseRates:
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
         rows, true_labels = audit.rows_in(checked_log(log))
         _refuse_one_class(true_labels, "")
-        strata = self._strata(log, propensities, scores) if self.method == "joint" else np.zeros(len(log), np.int64)
+        strata = np.zeros(len(log), np.int64)
+        if self.method == "joint":
+            strata = sort_into_strata(
+                log,
+                propensities,
+                scores,
+                strata=whole_number("strata", self.strata),
+                folds=self.folds,
+                random=as_generator(self.random_state),
+            )
         if self.user_groups is None and self.item_groups is None:
             return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), "")
         return self._by_group(log, strata, rows, true_labels)
-
-    def _strata(self, log: FeedbackLog, propensities: Any, scores: PredictionsLike | None) -> npt.NDArray[np.int64]:
-        """Sort the log's rows into equal parts by a score that has not seen them."""
-        count = min(whole_number("strata", self.strata), max(len(log) // 20, 1))
-        random = as_generator(self.random_state)
-        if scores is not None:
-            score = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
-        else:
-            weights = np.ones(len(log))
-            if propensities is not None:
-                weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
-            score = LabelModel().cross_fit(log, weights, self.folds, random)
-        # Ties are common where users and items have few rows: chance breaks them.
-        order = np.lexsort((random.random(len(log)), score))
-        strata = np.empty(len(log), np.int64)
-        strata[order] = np.arange(len(log)) * count // len(log)
-        return strata
 
     def _rates(
         self,
@@ -279,3 +271,28 @@ def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
             raise AuditError(
                 f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(true_labels):,} pairs"
             )
+
+
+def sort_into_strata(
+    log: FeedbackLog,
+    propensities: Any,
+    scores: PredictionsLike | None,
+    *,
+    strata: int,
+    folds: int,
+    random: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """Sort a log's rows into equal parts by a score that has not seen them; each has at least 20 rows."""
+    count = min(strata, max(len(log) // 20, 1))
+    if scores is not None:
+        score = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
+    else:
+        weights = np.ones(len(log))
+        if propensities is not None:
+            weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
+        score = LabelModel().cross_fit(log, weights, folds, random)
+    # Ties are common where users and items have few rows: chance breaks them.
+    order = np.lexsort((random.random(len(log)), score))
+    of_row = np.empty(len(log), np.int64)
+    of_row[order] = np.arange(len(log)) * count // len(log)
+    return of_row

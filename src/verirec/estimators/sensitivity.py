@@ -1,0 +1,234 @@
+r"""How an estimate depends on what cannot be known: the noise rates, and the propensities' error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import number_array, real_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.predictions import PredictionsLike
+from verirec.estimators.catalogue import ESTIMATORS, chosen
+from verirec.estimators.estimate import make_study
+from verirec.estimators.inputs import Rates, checked_rates, judgeable
+from verirec.estimators.study import Study
+from verirec.exceptions import ParameterError
+from verirec.losses import LossLike, NoiseRates
+from verirec.losses.noise_rates import MOST_RATE
+from verirec.nuisances.propensities import as_propensities
+from verirec.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+_PROBE: Final = 0.25
+GAMMAS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+
+
+class Surface(NamedTuple):
+    r"""An estimate as a function of the noise rates, :math:`t_0 + (t_1 - \rho_{10} t_2) / \kappa`.
+
+    That is what every estimate linear in the labels is, as :math:`\tilde r = (r - \rho_{10}) / \kappa`.
+    """
+
+    t0: float
+    t1: float
+    t2: float
+
+    def at(self, rho01: npt.ArrayLike, rho10: npt.ArrayLike) -> Array:
+        """Give the estimate at rates that broadcast together."""
+        first, second = np.asarray(rho01, float), np.asarray(rho10, float)
+        return np.asarray(self.t0 + (self.t1 - second * self.t2) / (1 - first - second))
+
+    def minus(self, other: Surface) -> Surface:
+        """Give the difference, which has the same form."""
+        return Surface(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """The surfaces of one or several recommenders, and their ranges under wrong propensities.
+
+    Parameters
+    ----------
+    estimator
+        Its name.
+    rho01, rho10
+        Rates at which `values` are, shapes (a,) and (b,).
+    surfaces
+        By recommender.
+    propensity_ranges
+        By recommender, for each factor Gamma: (Gamma, low, high), the self-normalised estimate's range if the odds of
+        each propensity may be wrong by up to that factor.
+    """
+
+    estimator: str
+    rho01: Array
+    rho10: Array
+    surfaces: dict[str, Surface]
+    propensity_ranges: dict[str, tuple[tuple[float, float, float], ...]]
+
+    def values(self, name: str) -> Array:
+        """Give a recommender's estimates, shape (a, b); NaN where the rates leave less than a tenth of the signal."""
+        values = self._surface(name).at(self.rho01[:, None], self.rho10[None, :])
+        return np.where(self.rho01[:, None] + self.rho10[None, :] <= MOST_RATE, values, np.nan)
+
+    def _surface(self, name: str) -> Surface:
+        if name not in self.surfaces:
+            raise KeyError(f"no recommender {name!r}; there are: {', '.join(self.surfaces)}")
+        return self.surfaces[name]
+
+    def break_even(self, first: str, second: str) -> Array:
+        r"""Give the rates at which two recommenders are estimated to be equally good: a straight line.
+
+        Points (rho01, rho10) of it inside the box of `rho01` and `rho10`, shape (n, 2); empty if one of the two is
+        better everywhere there.
+
+        With :math:`t` the difference of their surfaces it is :math:`t_0 \kappa + t_1 - \rho_{10} t_2 = 0`.
+        """
+        t0, t1, t2 = self._surface(first).minus(self._surface(second))
+        points = np.linspace(self.rho01.min(), self.rho01.max(), 201)
+        slope = t0 + t2
+        if slope == 0:
+            return np.empty((0, 2))
+        line = np.stack([points, (t0 * (1 - points) + t1) / slope], axis=1)
+        inside = (line[:, 1] >= self.rho10.min()) & (line[:, 1] <= self.rho10.max()) & (line.sum(axis=1) <= MOST_RATE)
+        return np.asarray(line[inside])
+
+    def to_frame(self) -> Any:
+        """Give one row a recommender and a pair of rates, as a pandas frame."""
+        import pandas as pd
+
+        first, second = np.meshgrid(self.rho01, self.rho10, indexing="ij")
+        frames = [
+            pd.DataFrame(
+                {
+                    "recommender": name,
+                    "rho01": first.ravel(),
+                    "rho10": second.ravel(),
+                    self.estimator: self.values(name).ravel(),
+                }
+            )
+            for name in self.surfaces
+        ]
+        return pd.concat(frames, ignore_index=True).dropna(ignore_index=True)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False, escape=True, max_rows=20))
+
+
+def sensitivity(
+    predictions: PredictionsLike | Mapping[str, PredictionsLike],
+    log: FeedbackLog,
+    *,
+    propensities: Any = None,
+    noise_rates: Rates | None = None,
+    estimator: str = "ome-dr",
+    rho01: npt.ArrayLike | None = None,
+    rho10: npt.ArrayLike | None = None,
+    gammas: Sequence[float] = GAMMAS,
+    loss: LossLike = "log",
+    imputation: Any = "constant",
+    clip: float | None = None,
+    sample: int | None = None,
+    random_state: RandomState = 0,
+) -> Sensitivity:
+    r"""Show how estimates move with the noise rates, and how far wrong propensities could move them.
+
+    The surface over the rates is exact, from three evaluations. For the propensities, each weight w may lie between
+    :math:`1 + (w - 1)/\Gamma` and :math:`1 + (w - 1)\Gamma` (the marginal sensitivity model: Tan 2006; Zhao, Small and
+    Bhattacharya 2019), and the self-normalised estimate takes its smallest and largest value.
+
+    Parameters
+    ----------
+    predictions
+        One recommender's, or a mapping of names to several.
+    log, propensities, loss, imputation, clip, sample, random_state
+        As in `estimate`.
+    noise_rates
+        At which the propensities are varied; by default labels are taken as they are.
+    estimator
+        A noise-corrected one that is linear in the labels: all but ome-sdr.
+    rho01, rho10
+        Rates to look at, by default 0 to .45.
+    gammas
+        Factors of at least 1.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> f = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
+    >>> found = sensitivity(f, world.log, propensities=world.propensity_values)
+    >>> bool(found.surfaces["sharp"].at(0.2, 0.1) < found.surfaces["blunt"].at(0.2, 0.1))
+    True
+    """
+    one = chosen(estimator, with_rates=True)[0]
+    if not one.denoised or not one.linear:
+        usable = ", ".join(name for name, other in ESTIMATORS.items() if other.denoised and other.linear)
+        raise ParameterError(f"estimator must be one of {usable}; got {estimator!r}")
+    fitted, rates = as_propensities(propensities, judgeable(log)), checked_rates(noise_rates, log)
+    factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
+    named = predictions if isinstance(predictions, Mapping) else {"recommender": predictions}
+    seed = int(as_generator(random_state).integers(2**32))
+    surfaces, ranges = {}, {}
+    for name, given in named.items():
+        study = make_study(
+            given,
+            log,
+            [one],
+            propensities=fitted,
+            loss=loss,
+            imputation=imputation,
+            clip=clip,
+            sample=sample,
+            random_state=seed,
+        )
+        surfaces[name] = surface_of(study, one.name)
+        ranges[name] = tuple((gamma, *propensity_range(study, rates, gamma)) for gamma in factors)
+    return Sensitivity(one.name, _rates("rho01", rho01), _rates("rho10", rho10), surfaces, ranges)
+
+
+def surface_of(study: Study, estimator: str) -> Surface:
+    """Find an estimator's surface over the noise rates from its values at three of them."""
+    one = ESTIMATORS[estimator]
+    none, first, second = (
+        study.linearised(one, rates)[0].value
+        for rates in (NoiseRates(0.0, 0.0), NoiseRates(_PROBE, 0.0), NoiseRates(0.0, _PROBE))
+    )
+    t1 = (first - none) / (1 / (1 - _PROBE) - 1)
+    t0 = none - t1
+    return Surface(t0, t1, (t1 - (second - t0) * (1 - _PROBE)) / _PROBE)
+
+
+def propensity_range(study: Study, rates: Rates | None, gamma: float) -> tuple[float, float]:
+    """Give the range of the self-normalised estimate under propensities whose odds are off by up to gamma."""
+    rows = study.rows(rates)
+    lever = rows.weights - 1
+    return _weighted_mean_range(rows.errors, 1 + lever / gamma, 1 + lever * gamma)
+
+
+def _weighted_mean_range(values: Array, least: Array, most: Array) -> tuple[float, float]:
+    """Give the range of a weighted mean whose weights lie in boxes: the best weights switch once along the values."""
+    order = np.argsort(values)
+    values, least, most = values[order], least[order], most[order]
+
+    def reach(small: Array, large: Array) -> Array:
+        """Weigh the first k values by `small` and the others by `large`, for every k."""
+        mass = np.append(0.0, np.cumsum(small)) + np.append(np.cumsum(large[::-1])[::-1], 0.0)
+        total = np.append(0.0, np.cumsum(small * values)) + np.append(np.cumsum((large * values)[::-1])[::-1], 0.0)
+        return np.asarray(total / mass)
+
+    return float(reach(most, least).min()), float(reach(least, most).max())
+
+
+def _rates(name: str, given: npt.ArrayLike | None) -> Array:
+    if given is None:
+        return np.linspace(0, 0.45, 19)
+    rates = number_array(name, given, ndim=1).astype(np.float64)
+    if rates.size == 0 or not ((rates >= 0) & (rates < 1)).all():
+        raise ParameterError(f"{name} must be rates of at least 0 and below 1, at least one; got shape {rates.shape}")
+    return rates
