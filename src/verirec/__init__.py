@@ -14,14 +14,24 @@ from verirec.data import (
     split,
     split_unbiased,
 )
-from verirec.estimators import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
+from verirec.estimators import (
+    Estimate,
+    EstimateRange,
+    Estimates,
+    compare,
+    estimate,
+    estimate_ranking,
+    sensitivity,
+)
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.noise_rates import (
     AnchorNoiseRates,
     AuditNoiseRates,
+    AuditPlan,
     AuditSample,
     identified_region,
+    plan_audit,
     weak_separability_test,
 )
 from verirec.nuisances.propensities import (
@@ -33,12 +43,14 @@ from verirec.nuisances.propensities import (
     PopularityPropensity,
     Propensities,
 )
+from verirec.nuisances.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnchorNoiseRates",
     "AuditNoiseRates",
+    "AuditPlan",
     "AuditSample",
     "ConstantPropensity",
     "Dataset",
@@ -59,15 +71,20 @@ __all__ = [
     "PopularityPropensity",
     "Propensities",
     "Split",
+    "SuspectLabels",
     "UnbiasedSplit",
     "__version__",
+    "compare",
     "estimate",
     "estimate_ranking",
+    "find_suspect_labels",
     "identified_region",
     "load_dataset",
     "metrics",
+    "plan_audit",
     "read_log",
     "read_predictions",
+    "sensitivity",
     "simulate",
     "split",
     "split_unbiased",

@@ -2,13 +2,16 @@
 
 from verirec.nuisances.noise_rates.anchor import AnchorNoiseRates
 from verirec.nuisances.noise_rates.audit import AuditNoiseRates, AuditSample
+from verirec.nuisances.noise_rates.plan import AuditPlan, plan_audit
 from verirec.nuisances.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
     "AnchorNoiseRates",
     "AuditNoiseRates",
+    "AuditPlan",
     "AuditSample",
     "SeparabilityTest",
     "identified_region",
+    "plan_audit",
     "weak_separability_test",
 ]
