@@ -146,7 +146,7 @@ class AnchorNoiseRates:
             ]
             (a, b), (_, d) = np.cov(np.array([(1 - top, bottom) for bottom, top in again]), rowvar=False).tolist()
             covariance = ((a, b), (b, d))
-        return NoiseRates(1 - high, low, covariance, {"method": f"anchor, {self.rule}"})
+        return NoiseRates(1 - high, low, covariance, diagnostics={"method": f"anchor, {self.rule}"})
 
     def _low_and_high(self, h: CellValues, pairs: Pairs | None) -> tuple[float, float]:
         if pairs is not None:

@@ -41,6 +41,8 @@ class Propensities(CellValues):
 
     known_everywhere: ClassVar[bool] = True
     """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
+    depends_on_label: ClassVar[bool] = False
+    """True where what was said decides what gets logged: then an audit of logged pairs has to be weighted too."""
 
     def __init__(self, shape: tuple[int, int], floor: float = 0.0) -> None:
         self.shape = shape
