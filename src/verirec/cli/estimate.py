@@ -60,6 +60,8 @@ def estimate_command(
     item: Annotated[str | None, typer.Option(help="The log's column of items.")] = None,
     rating: Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")] = None,
     positive_from: Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="The log's column of times.")] = None,
+    duplicates: Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")] = "error",
     score_column: Annotated[str | None, typer.Option(help="The predictions' column of scores.")] = None,
     propensity: Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")] = "logistic",
     propensity_column: Annotated[
@@ -83,7 +85,14 @@ def estimate_command(
     one_of("--propensity", propensity, PROPENSITIES)
     with Console(stderr=True).status("Reading the log"):
         table = read_log(
-            log, user=user, item=item, rating=rating, positive_from=positive_from, propensity=propensity_column
+            log,
+            user=user,
+            item=item,
+            rating=rating,
+            positive_from=positive_from,
+            propensity=propensity_column,
+            timestamp=timestamp,
+            duplicates=duplicates,  # type: ignore[arg-type]
         )
     propensities = _propensities("logged" if propensity_column else propensity, table)
     noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed)

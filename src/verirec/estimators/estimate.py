@@ -139,8 +139,8 @@ def estimate(
     _warn_of_extrapolation(results)
     if rates is not None and study.propensities.depends_on_label and rates_need_weights(rates):
         warn_caller(
-            "these propensities depend on the label, and the audit behind the noise rates was not weighted by them: fit "
-            "it with propensities=...",
+            "these propensities depend on the label, and the audit behind the noise rates was not weighted by them: "
+            "fit it with propensities=...",
             NoiseRateWarning,
         )
     return Estimates(results, f"the {study.losses.loss.name} loss")

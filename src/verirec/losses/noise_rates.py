@@ -236,8 +236,12 @@ def checked_groups(name: str, groups: Any, count: int) -> npt.NDArray[np.int64]:
     """Accept a group number from 0 to count - 1 for each position."""
     array = as_array(name, groups, error=NoiseRateError)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not ((array >= 0) & (array < count)).all():
+        upto = f" to {count - 1}" if count < 2**31 else ""
         found = f"{array.min()} to {array.max()}" if array.size and array.dtype.kind in "iu" else str(array.dtype)
-        raise NoiseRateError(f"{name} must be flat integers from 0 to {count - 1}; got {found}, shape {array.shape}")
+        raise NoiseRateError(
+            f"{name} must be integers from 0{upto}, one a position in the order of the log's ids; got {found}, shape "
+            f"{array.shape}"
+        )
     return array.astype(np.int64)
 
 

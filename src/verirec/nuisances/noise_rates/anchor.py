@@ -115,7 +115,8 @@ class AnchorNoiseRates:
             rates = self._from_grid(log, weights, model, own, predictions, random)
         warn_caller(
             f"anchor noise rates ({self.rule}) assume that some pairs are surely liked and some surely not, and that h "
-            "is right at its extremes; where that fails they are too large, or noise. An audit needs neither",
+            "is right at its extremes; where that fails they are too large, or too small if h is over-fitted. An audit "
+            "needs neither",
             NoiseRateWarning,
         )
         return rates
