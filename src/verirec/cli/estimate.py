@@ -17,7 +17,7 @@ from verirec.data import FeedbackLog, read_log, read_predictions
 from verirec.estimators import Estimates, estimate
 from verirec.estimators.intervals import EstimateRange
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.nuisances.noise_rates import AuditNoiseRates, AuditSample, identified_region
 from verirec.nuisances.propensities import (
     ConstantPropensity,
@@ -36,7 +36,7 @@ PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 class _Noise:
     """The noise rates, and where they come from."""
 
-    rates: NoiseRates | NoiseRegion | None
+    rates: NoiseRates | GroupedNoiseRates | NoiseRegion | None
     source: str
 
 
@@ -60,6 +60,8 @@ def estimate_command(
     item: Annotated[str | None, typer.Option(help="The log's column of items.")] = None,
     rating: Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")] = None,
     positive_from: Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="The log's column of times.")] = None,
+    duplicates: Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")] = "error",
     score_column: Annotated[str | None, typer.Option(help="The predictions' column of scores.")] = None,
     propensity: Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")] = "logistic",
     propensity_column: Annotated[
@@ -83,10 +85,17 @@ def estimate_command(
     one_of("--propensity", propensity, PROPENSITIES)
     with Console(stderr=True).status("Reading the log"):
         table = read_log(
-            log, user=user, item=item, rating=rating, positive_from=positive_from, propensity=propensity_column
+            log,
+            user=user,
+            item=item,
+            rating=rating,
+            positive_from=positive_from,
+            propensity=propensity_column,
+            timestamp=timestamp,
+            duplicates=duplicates,  # type: ignore[arg-type]
         )
     propensities = _propensities("logged" if propensity_column else propensity, table)
-    noise = _noise(table, rho01, rho10, audit_labels, region)
+    noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):
@@ -136,7 +145,14 @@ def _propensities(name: str, log: FeedbackLog) -> Propensities:
 
 
 def _noise(
-    log: FeedbackLog, rho01: float | None, rho10: float | None, audit_labels: Path | None, region: bool
+    log: FeedbackLog,
+    rho01: float | None,
+    rho10: float | None,
+    audit_labels: Path | None,
+    region: bool,
+    propensities: Propensities,
+    confidence: float,
+    seed: int,
 ) -> _Noise:
     given = rho01 is not None or rho10 is not None
     if given + (audit_labels is not None) + region > 1:
@@ -147,9 +163,12 @@ def _noise(
         return _Noise(NoiseRates(rho01, rho10), "given")
     if audit_labels is not None:
         audit = AuditSample.from_file(audit_labels, log)
-        return _Noise(AuditNoiseRates().fit(log, audit=audit), f"an audit of {len(audit):,} pairs")
+        weights = propensities if propensities.depends_on_label else None
+        rates = AuditNoiseRates(random_state=seed).fit(log, audit=audit, propensities=weights)
+        audited = rates.diagnostics["audited"] if isinstance(rates, NoiseRates) else len(audit)
+        return _Noise(rates, f"an audit of {audited:,} pairs")
     if region:
-        return _Noise(identified_region(log), "all that the log allows")
+        return _Noise(identified_region(log, confidence=confidence, random_state=seed), "all that the log allows")
     return _Noise(None, "not corrected")
 
 
@@ -181,7 +200,7 @@ def _numbers(one: Any) -> dict[str, Any]:
 def _print(results: dict[str, Estimates], noise: _Noise, log: FeedbackLog, loss: str, confidence: float) -> None:
     console = Console(markup=False, highlight=False)
     console.print(f"{log.n_users:,} users x {log.n_items:,} items, {len(log):,} rows", soft_wrap=True)
-    console.print(f"Noise rates: {_in_words(noise)}", soft_wrap=True)
+    console.print(f"Noise rates: {_in_words(noise, confidence)}", soft_wrap=True)
     console.print(
         f"True prediction inaccuracy ({loss} loss, smaller is better), {confidence:.0%} intervals", soft_wrap=True
     )
@@ -217,9 +236,9 @@ def _cell(one: Any) -> str:
     return f"{one.value:.4f} [{low:.4f}, {high:.4f}]"
 
 
-def _in_words(noise: _Noise) -> str:
+def _in_words(noise: _Noise, confidence: float) -> str:
     if isinstance(noise.rates, NoiseRates):
-        ends = noise.rates.interval()
+        ends = noise.rates.interval(confidence)
         shown = [
             f"{name} {getattr(noise.rates, name):.3f}"
             + (f" [{ends[name][0]:.3f}, {ends[name][1]:.3f}]" if noise.rates.covariance else "")

@@ -83,7 +83,10 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
             if isinstance(loaded, np.ndarray):
                 return loaded
             parts = {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
+    except ValueError as error:
+        hint = " (save ids as text: ids.astype(str))" if "allow_pickle" in str(error) else ""
+        raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers{hint}") from None
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
     unknown = sorted(set(parts) - _PARTS)
     if unknown or not {"user_factors", "item_factors"} <= set(parts):
@@ -99,7 +102,9 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
     for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
         ids = parts.pop(f"{side}_ids", None)
         if ids is not None:
-            order = IdMap.in_order(ids, name=f"{side}_ids").positions(catalogue.ids(), name=f"the log's {side} ids")
+            own = IdMap.in_order(ids, name=f"{side}_ids")
+            catalogue.positions(own.arrow(), name=f"{name}: {side}_ids")
+            order = own.positions(catalogue.ids(), name=f"the log's {side} ids")
             for part in (f"{side}_factors", f"{side}_constants"):
                 if part in parts:
                     if parts[part].ndim == 0 or len(parts[part]) != len(ids):

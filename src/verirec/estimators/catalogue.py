@@ -97,7 +97,7 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estim
     found = [ESTIMATORS[name] for name in dict.fromkeys(listed)]
     denoised = [estimator.name for estimator in found if estimator.denoised]
     if denoised and not with_rates:
-        raise ParameterError(f"{', '.join(denoised)} correct for noise and need noise_rates")
+        raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(denoised)}")
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -11,20 +12,21 @@ import numpy as np
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimators.catalogue import ESTIMATORS, Estimator, chosen
+from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
-from verirec.exceptions import MisfitWarning, OverlapWarning, PredictionError, warn_caller
-from verirec.losses import LossLike, NoiseRegion, get_loss
+from verirec.exceptions import MisfitWarning, NoiseRateWarning, OverlapWarning, PredictionError, warn_caller
+from verirec.losses import LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
 
 _FEW: Final = 30
 """Effective rows below which a normal interval means little."""
 _MASS_OFF: Final = 0.1
+_MUCH: Final = 0.25
 _BEYOND_CHANCE: Final = 4.0
 """How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
 
@@ -111,20 +113,26 @@ def estimate(
         sample=sample,
         random_state=random_state,
     )
-    seed = int(study.random.spawn(1)[0].integers(2**32))
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = study.linearised(estimator, rates)
         one = normal_estimate(linearised, rows, gradient, level, study.facts)
         if interval == "bootstrap":
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
-            random = np.random.default_rng([seed, list(ESTIMATORS).index(estimator.name) % (len(ESTIMATORS) // 2)])
+            random = np.random.default_rng([study.seed, 2, zlib.crc32(estimator.formula.__name__.encode())])
             one = bootstrapped(one, linearised, rows, draws, random)
         return replace(one, contributions=linearised.influence) if contributions else one
 
     least = study.losses.loss.least
     results = {one.name: at_rates_or_region(at, one, rates, noise_rates, least) for one in selected}
     _warn_of_weights(selected, study)
+    _warn_of_extrapolation(results)
+    if rates is not None and study.propensities.depends_on_label and rates_need_weights(rates):
+        warn_caller(
+            "these propensities depend on the label, and the audit behind the noise rates was not weighted by them: "
+            "fit it with propensities=...",
+            NoiseRateWarning,
+        )
     return Estimates(results, f"the {study.losses.loss.name} loss")
 
 
@@ -152,7 +160,7 @@ def make_study(
         as_propensities(propensities, log),
         imputation,
         None if sample is None else whole_number("sample", sample, least=2),
-        as_generator(random_state),
+        int(as_generator(random_state).integers(2**32)),
     )
     _refuse_impossible(estimators, study)
     return study
@@ -188,6 +196,23 @@ def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
             f"{', '.join(over)} need predictions for all {study.log.n_cells:,} pairs; got {len(covered):,}. Those that "
             "need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
         )
+
+
+def rates_need_weights(rates: Rates) -> bool:
+    """Tell whether rates come from an audit that was taken as it was."""
+    one = rates if isinstance(rates, NoiseRates) else rates.rates[0]
+    return one.audit is not None and not one.diagnostics.get("weighted", False)
+
+
+def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> None:
+    """Say so where a targeted estimate is mostly made of pairs that are hardly ever logged."""
+    for name, one in results.items():
+        if isinstance(one, Estimate) and abs(one.diagnostics.get("extrapolated", 0.0)) > _MUCH * abs(one.value):
+            warn_caller(
+                f"{name} is {one.value:.3g}, of which {one.diagnostics['extrapolated']:.3g} is extrapolated by 1/p to "
+                "pairs that are hardly ever logged; its interval does not hold",
+                OverlapWarning,
+            )
 
 
 def _warn_of_weights(estimators: list[Estimator], study: Study) -> None:

@@ -9,7 +9,7 @@ N is the number of all pairs, w = 1/p, and sums without a range are over the obs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -67,19 +67,8 @@ class Linearised:
 
 def naive(rows: Rows, _: Imputed) -> Linearised:
     r""":math:`\sum e / n`: the log taken for the world (paper, Section 2.1). With corrected labels: OME."""
-    weights = np.ones(len(rows.log)) if rows.log.weights is None else rows.log.weights / rows.log.weights.max()
-    shares = weights / weights.sum()
-    value = float(shares @ rows.errors)
-    influence = shares * (rows.errors - value)
-    return Linearised(
-        value,
-        influence,
-        shares * rows.difference,
-        np.zeros_like(influence),
-        shares * rows.errors,
-        shares,
-        as_sample=True,
-    )
+    equal = np.ones(len(rows.log))
+    return replace(_self_normalised(rows, equal), p_slopes=np.zeros_like(equal), as_sample=True)
 
 
 def eib(rows: Rows, imputed: Imputed) -> Linearised:
@@ -132,7 +121,7 @@ def tdr(rows: Rows, imputed: Imputed) -> Linearised:
     epsilon = float(lever @ (rows.errors - imputed.rows)) / squares if squares > 0 else 0.0
     targeted = imputed.rows + epsilon * lever
     lever_elsewhere = rows.propensities.inverse_total - rows.n_cells - float(lever.sum())
-    facts = imputed.facts() | {"epsilon": epsilon}
+    facts = imputed.facts() | {"epsilon": epsilon, "extrapolated": epsilon * lever_elsewhere / rows.n_cells}
     return _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
 
 

@@ -27,7 +27,8 @@ def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
     """Accept noise rates for a log's grid, or none."""
     if rates is not None and not isinstance(rates, NoiseRates | GroupedNoiseRates):
         raise ParameterError(
-            f"noise_rates must be a NoiseRates, GroupedNoiseRates or NoiseRegion; got {type(rates).__name__}"
+            f"noise_rates must be such as NoiseRates(rho01=.2, rho10=.1), GroupedNoiseRates or a NoiseRegion; got "
+            f"{type(rates).__name__}"
         )
     if isinstance(rates, GroupedNoiseRates):
         rates.check_grid(log.n_users, log.n_items)

@@ -51,7 +51,7 @@ class EstimateRange:
         (low, high) of the estimate itself.
     interval
         The range, widened at both ends by the sampling error there: at the level `confidence`, it holds the truth
-        whichever of the rates is the right one.
+        whichever of the rates is the right one. If the region is itself an estimate, its own error comes on top.
     lowest, highest
         The estimates at the two ends.
     """
@@ -63,11 +63,11 @@ class EstimateRange:
     highest: Estimate = field(repr=False)
 
     @classmethod
-    def over(cls, estimates: list[Estimate], *, least: float = -np.inf) -> EstimateRange:
-        """Take the smallest and the largest; rates that would make it smaller than `least` are not possible."""
+    def over(cls, estimates: list[Estimate], *, least: float = -np.inf, most: float = np.inf) -> EstimateRange:
+        """Take the smallest and the largest; rates that would put it outside `least` and `most` are not possible."""
         lowest, highest = (best(estimates, key=lambda one: one.value) for best in (min, max))
         low, high = min(one.interval[0] for one in estimates), max(one.interval[1] for one in estimates)
-        inside = [max(end, least) for end in (lowest.value, highest.value, low, high)]
+        inside = [min(max(end, least), most) for end in (lowest.value, highest.value, low, high)]
         return cls((inside[0], inside[1]), (inside[2], inside[3]), lowest.confidence, lowest, highest)
 
 

@@ -76,48 +76,51 @@ def estimate_ranking(
     >>> bool(result["auc"].interval[0] < truth < result["auc"].interval[1])
     True
     """
-    if isinstance(noise_rates, NoiseRegion):
-        return _over_region(scores, log, propensities, noise_rates, k, confidence)
-    level = real_number("confidence", confidence, above=0, below=1)
-    depths = checked_depths(k)
+    level, depths = real_number("confidence", confidence, above=0, below=1), checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     refuse_weights(log, ["ranking estimates"])
-    rates = checked_rates(noise_rates, log)
+    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
     fitted = as_propensities(propensities, log)
     p, nothing = fitted.at(log.users, log.items), np.zeros(len(log))
-    labels = corrected_rows(log, rates)
-    rows = Rows(log, nothing, nothing, labels, fitted, p, 1 / p)
-    _refuse_one_class(rows)
     own = values.at(log.users, log.items)
     above, tied = places(values, log, max(depths))
     formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}
     for depth in depths:
         formulas |= _at_depth(depth, above, tied)
-    results = {}
-    for name, formula in formulas.items():
-        linearised = formula(rows)
-        gradient = rate_gradient(formula, rows, linearised.value)
-        facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
-        results[name] = normal_estimate(linearised, rows, gradient, level, facts)
-    _warn_if_impossible(results)
-    return Estimates(results, "how well all items are ranked")
+    facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
+
+    def at(rates: Rates | None) -> dict[str, Estimate]:
+        rows = Rows(log, nothing, nothing, corrected_rows(log, rates), fitted, p, 1 / p)
+        _refuse_one_class(rows)
+        results = {}
+        for name, formula in formulas.items():
+            linearised = formula(rows)
+            gradient = rate_gradient(formula, rows, linearised.value)
+            results[name] = normal_estimate(linearised, rows, gradient, level, facts)
+        return results
+
+    what = "how well all items are ranked"
+    if isinstance(noise_rates, NoiseRegion):
+        return Estimates(_over_region(at, noise_rates), what)
+    found = at(rates)
+    _warn_if_impossible(found)
+    return Estimates(found, what)
 
 
-def _over_region(
-    scores: PredictionsLike, log: FeedbackLog, propensities: Any, region: NoiseRegion, k: Any, confidence: float
-) -> Estimates:
-    fitted, depths = as_propensities(propensities, judgeable(log)), checked_depths(k)
-    corners = []
-    for corner in region.corners:
+def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion) -> dict[str, EstimateRange]:
+    """Look all over the region: ratios may peak inside. All but DCG are shares."""
+    points = []
+    for rates in region.lattice:
         try:
-            one = estimate_ranking(
-                scores, log, propensities=fitted, noise_rates=corner, k=depths, confidence=confidence
-            )
+            points.append(at(rates))
         except NoiseRateError:
             # Rates under which nobody, or everybody, would like everything are not those of this log.
             continue
-        corners.append(one)
-    return Estimates({name: EstimateRange.over([one[name] for one in corners]) for name in corners[0]}, corners[0].of)
+    ranges = {}
+    for name in points[0]:
+        most = np.inf if name.startswith("dcg") else 1.0
+        ranges[name] = EstimateRange.over([point[name] for point in points], least=0.0, most=most)
+    return ranges
 
 
 def _refuse_one_class(rows: Rows) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Protocol
@@ -18,6 +19,8 @@ from verirec.nuisances.propensities import Propensities
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
+_KEPT: Final = 4
+"""Noise rates up to which moved rows, and what is fitted to them, are kept: each takes a few arrays of n."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,8 @@ class Rows:
         Of the grid.
     p, weights
         Of the rows, shape (n,), and 1/p.
+    kept
+        Whether what is fitted to these rows is worth keeping.
     """
 
     log: FeedbackLog
@@ -45,6 +50,7 @@ class Rows:
     propensities: Propensities
     p: Array
     weights: Array
+    kept: bool = True
 
     @cached_property
     def errors(self) -> Array:
@@ -56,13 +62,25 @@ class Rows:
         """Number of pairs in the grid."""
         return self.log.n_cells
 
+    def moved(self) -> Iterator[Rows]:
+        """Give, for each uncertain noise rate, the same rows with the labels that a rate larger by `RATE_STEP` gives.
+
+        They are kept for the next estimator, unless there are many.
+        """
+        few = len(self.labels.slopes) <= _KEPT
+        for rate, slopes in enumerate(self.labels.slopes):
+            if rate in self._moved:
+                yield self._moved[rate]
+                continue
+            labels = replace(self.labels, values=self.labels.values + RATE_STEP * slopes)
+            other = replace(self, labels=labels, kept=few)
+            if few:
+                self._moved[rate] = other
+            yield other
+
     @cached_property
-    def moved(self) -> tuple[Rows, ...]:
-        """For each uncertain noise rate the same rows, with the labels that a rate larger by `RATE_STEP` would give."""
-        return tuple(
-            replace(self, labels=replace(self.labels, values=self.labels.values + RATE_STEP * slopes))
-            for slopes in self.labels.slopes
-        )
+    def _moved(self) -> dict[int, Rows]:
+        return {}
 
 
 class Imputed(Protocol):

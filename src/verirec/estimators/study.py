@@ -54,7 +54,7 @@ class Study:
         "constant", "model", or imputed errors.
     sample_size
         Unobserved pairs to visit; `None` for all, or `SAMPLE` beyond `MOST_CELLS`.
-    random
+    seed
         Of the sample and the folds.
     """
 
@@ -63,7 +63,7 @@ class Study:
     propensities: Propensities
     imputation: Any
     sample_size: int | None
-    random: np.random.Generator
+    seed: int
 
     def linearised(self, estimator: Estimator, rates: Rates | None) -> tuple[Linearised, Rows, Array | None]:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
@@ -104,7 +104,7 @@ class Study:
         size = self.sample_size
         if size is None and self.log.n_cells > MOST_CELLS:
             size = SAMPLE
-        return None if size is None else sample_unobserved(self.log, size, self.random.spawn(1)[0])
+        return None if size is None else sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
 
     @cached_property
     def unobserved(self) -> Unobserved:
@@ -113,10 +113,6 @@ class Study:
             return visit_sample(self.losses, self.log, self.sample)
         rows = self._plain_rows
         return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
-
-    @cached_property
-    def _fold_seed(self) -> int:
-        return int(self.random.integers(2**32))
 
     @cached_property
     def _fits(self) -> dict[tuple[bool, int], tuple[Rows, LabelledErrors]]:
@@ -128,14 +124,17 @@ class Study:
         if not isinstance(self.imputation, str):
             return self._given_errors
         key = estimator.for_least_variance, id(rows)
-        if key not in self._fits:
-            weights = imputation_weights(estimator, rows)
-            if self.imputation == "model":
-                labels = impute_additive(rows.labels.values, self.log, weights, self._fold_seed)
-            else:
-                labels = impute_constant(rows.labels.values, self.log, weights)
-            self._fits[key] = rows, LabelledErrors(labels, rows, self.unobserved)
-        return self._fits[key][1]
+        if key in self._fits:
+            return self._fits[key][1]
+        weights = imputation_weights(estimator, rows)
+        if self.imputation == "model":
+            labels = impute_additive(rows.labels.values, self.log, weights, np.random.default_rng([self.seed, 1]))
+        else:
+            labels = impute_constant(rows.labels.values, self.log, weights)
+        imputed = LabelledErrors(labels, rows, self.unobserved)
+        if rows.kept:
+            self._fits[key] = rows, imputed
+        return imputed
 
     @cached_property
     def _given_errors(self) -> GivenErrors:
@@ -179,9 +178,8 @@ class Study:
 
 
 def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
-    """Correct a log's labels; whether the rates come from an audit of this very log is told by its fingerprint."""
-    audited_here = rates is not None and rates.diagnostics.get("log") == log.fingerprint
-    return correct_labels(log.labels, rates, log.users, log.items, audited_here=audited_here)
+    """Correct a log's labels for noise."""
+    return correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
 
 
 _NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
@@ -192,6 +190,6 @@ def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, value: floa
 
     Most estimates are linear in the labels, so that this difference is exact.
     """
-    if not rows.moved:
+    if not rows.labels.slopes:
         return None
-    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved])
+    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved()])

@@ -46,7 +46,7 @@ def correct_labels(
     users: npt.NDArray[Any],
     items: npt.NDArray[Any],
     *,
-    audited_here: bool = False,
+    log: int | None = None,
 ) -> CorrectedLabels:
     r"""Correct 0/1 labels for noise, :math:`\tilde r = (r - \rho_{10}) / \kappa`; without rates they stay as they are.
 
@@ -58,8 +58,8 @@ def correct_labels(
         One for all, or by group.
     users, items
         Positions, for the groups.
-    audited_here
-        Whether the rates come from an audit of these very labels.
+    log
+        Fingerprint of the log that these labels are of, to be held against that of an audit.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def correct_labels(
     plain = labels.astype(np.float64)
     if rates is None:
         return CorrectedLabels(plain, np.zeros_like(plain))
-    covariance = rates.covariance_beside_noise(audited_here=audited_here)
+    covariance = rates.covariance_beside_noise(log)
     if isinstance(rates, NoiseRates):
         return _corrected(plain, rates.rho01, rates.rho10, covariance, None)
     return _corrected(plain, *rates.of_pairs(users, items), covariance, rates.group_of(users, items))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,13 @@ WEAK_SIGNAL: Final = 0.1
 LATTICE: Final = 7
 MOST_RATE: Final = 1 - WEAK_SIGNAL - 1e-9
 """The largest rate, or sum of both, that leaves that much."""
+
+
+class AuditOrigin(NamedTuple):
+    """Where audited rates come from: a log's fingerprint, and the share of its rows that was audited."""
+
+    log: int
+    share: float
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,10 @@ class NoiseRates:
         False positive rate, in [0, 1).
     covariance
         2 x 2 covariance of the two rates if they were estimated; `None` if they are known.
+    audit
+        The log whose own rows were audited, if they were.
     diagnostics
-        How they were estimated, if they were.
+        How they were estimated, if they were: for people to read.
 
     Examples
     --------
@@ -51,6 +60,7 @@ class NoiseRates:
     rho01: float
     rho10: float
     covariance: tuple[tuple[float, float], tuple[float, float]] | None = None
+    audit: AuditOrigin | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,13 +79,18 @@ class NoiseRates:
                 NoiseRateWarning,
             )
 
-    def covariance_beside_noise(self, *, audited_here: bool) -> npt.NDArray[np.float64] | None:
+    def covariance_beside_noise(self, log: int | None) -> npt.NDArray[np.float64] | None:
         """Give the covariance as it adds to that of the noise in a log's labels; `None` if the rates are known.
 
         Where the log's own rows were audited, those that happen to be flipped more often raise the rate and lower the
         labels, which cancels in part: with a share f of them audited, a factor of 1 - 2f.
+
+        Parameters
+        ----------
+        log
+            Its fingerprint.
         """
-        shared = 1 - 2 * float(self.diagnostics.get("audited_share", 0.0)) if audited_here else 1.0
+        shared = 1 - 2 * self.audit.share if self.audit is not None and self.audit.log == log else 1.0
         return None if self.covariance is None else shared * np.array(self.covariance)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
@@ -172,17 +187,10 @@ class GroupedNoiseRates:
         assert self.item_groups is not None  # noqa: S101 -- one of the two is there, see above
         return np.asarray(self.item_groups[items], dtype=np.int64)
 
-    def covariance_beside_noise(self, *, audited_here: bool) -> npt.NDArray[np.float64] | None:
+    def covariance_beside_noise(self, log: int | None) -> npt.NDArray[np.float64] | None:
         """As that of `NoiseRates`, of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
-        parts = [of.covariance_beside_noise(audited_here=audited_here) for of in self.rates]
-        if parts[0] is None:
-            return None
-        return np.asarray(block_diag(*parts))
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """How the first group's rates were estimated; the others' were the same way."""
-        return self.rates[0].diagnostics
+        parts = [of.covariance_beside_noise(log) for of in self.rates]
+        return None if parts[0] is None else np.asarray(block_diag(*parts))
 
 
 @dataclass(frozen=True)
@@ -238,8 +246,12 @@ def checked_groups(name: str, groups: Any, count: int) -> npt.NDArray[np.int64]:
     """Accept a group number from 0 to count - 1 for each position."""
     array = as_array(name, groups, error=NoiseRateError)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not ((array >= 0) & (array < count)).all():
+        upto = f" to {count - 1}" if count < 2**31 else ""
         found = f"{array.min()} to {array.max()}" if array.size and array.dtype.kind in "iu" else str(array.dtype)
-        raise NoiseRateError(f"{name} must be flat integers from 0 to {count - 1}; got {found}, shape {array.shape}")
+        raise NoiseRateError(
+            f"{name} must be integers from 0{upto}, one a position in the order of the log's ids; got {found}, shape "
+            f"{array.shape}"
+        )
     return array.astype(np.int64)
 
 

@@ -107,3 +107,8 @@ def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
             f"weights of shape {given.shape}"
         )
     return given
+
+
+def by_score(scores: Array, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Sort rows by score; ties, common where users and items have few rows, are broken by chance, not by row order."""
+    return np.lexsort((random.random(len(scores)), scores))

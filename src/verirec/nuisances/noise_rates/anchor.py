@@ -115,7 +115,8 @@ class AnchorNoiseRates:
             rates = self._from_grid(log, weights, model, own, predictions, random)
         warn_caller(
             f"anchor noise rates ({self.rule}) assume that some pairs are surely liked and some surely not, and that h "
-            "is right at its extremes; where that fails they are too large, or noise. An audit needs neither",
+            "is right at its extremes; where that fails they are too large, or too small if h is over-fitted. An audit "
+            "needs neither",
             NoiseRateWarning,
         )
         return rates
@@ -146,7 +147,7 @@ class AnchorNoiseRates:
             ]
             (a, b), (_, d) = np.cov(np.array([(1 - top, bottom) for bottom, top in again]), rowvar=False).tolist()
             covariance = ((a, b), (b, d))
-        return NoiseRates(1 - high, low, covariance, {"method": f"anchor, {self.rule}"})
+        return NoiseRates(1 - high, low, covariance, diagnostics={"method": f"anchor, {self.rule}"})
 
     def _low_and_high(self, h: CellValues, pairs: Pairs | None) -> tuple[float, float]:
         if pairs is not None:

@@ -23,8 +23,8 @@ from verirec.exceptions import (
     warn_caller,
 )
 from verirec.losses import GroupedNoiseRates, NoiseRates
-from verirec.losses.noise_rates import checked_groups
-from verirec.nuisances.label_model import LabelModel
+from verirec.losses.noise_rates import AuditOrigin, checked_groups
+from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
@@ -173,7 +173,7 @@ class AuditNoiseRates:
         audit: AuditSample,
         propensities: Any = None,
         scores: PredictionsLike | None = None,
-    ) -> Any:
+    ) -> NoiseRates | GroupedNoiseRates:
         """Estimate the rates of a log's labels.
 
         Parameters
@@ -183,7 +183,9 @@ class AuditNoiseRates:
         audit
             Their true labels.
         propensities
-            Weights of the score's fit; by default all rows weigh the same. The rates do not depend on who rates what.
+            Weights of the score's fit; by default all rows weigh the same. Who rates what does not change the rates, as
+            long as it depends on what people prefer and not on what they say: where it does (naive Bayes), give the
+            propensities, and all counts are weighted by them.
         scores
             The score behind the strata, in any form of predictions, by a model that was not fitted to these labels;
             by default `LabelModel`, cross-fitted. Any score is valid, a good one makes the rates more precise.
@@ -197,6 +199,11 @@ class AuditNoiseRates:
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
         rows, true_labels = audit.rows_in(checked_log(log))
         _refuse_one_class(true_labels, "")
+        weights = None
+        if propensities is not None:
+            propensities = as_propensities(propensities, log)
+            if propensities.depends_on_label:
+                weights = 1 / propensities.at(log.users, log.items)
         strata = np.zeros(len(log), np.int64)
         if self.method == "joint":
             strata = sort_into_strata(
@@ -208,18 +215,19 @@ class AuditNoiseRates:
                 random=as_generator(self.random_state),
             )
         if self.user_groups is None and self.item_groups is None:
-            return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), "")
-        return self._by_group(log, strata, rows, true_labels)
+            return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), weights, "")
+        return self._by_group(log, strata, rows, true_labels, weights)
 
     def _rates(
         self,
         log: FeedbackLog,
         strata: npt.NDArray[np.int64],
-        audited: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]],
+        part: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]],
+        weights: Array | None,
         where: str,
     ) -> NoiseRates:
         """Estimate the rates of some of a log's rows: (these, the audited ones among them, and their true labels)."""
-        inside, rows, true_labels = audited
+        inside, rows, true_labels = part
         labels, strata = log.labels[inside], strata[inside]
         _refuse_one_class(true_labels, where)
         if len(rows) < ENOUGH:
@@ -227,7 +235,7 @@ class AuditNoiseRates:
                 f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
                 SmallAuditWarning,
             )
-        counts = AuditCounts.of(labels, strata, rows, true_labels)
+        counts = AuditCounts.of(labels, strata, rows, true_labels, None if weights is None else weights[inside])
         estimate_rates = joint_rates if self.method == "joint" else AuditCounts.direct_rates
         rho01, rho10, covariance, facts = estimate_rates(counts)
         for which, rate in (("rho01", rho01), ("rho10", rho10)):
@@ -236,9 +244,18 @@ class AuditNoiseRates:
                     f"{which}{where} is estimated at 0, the end of its range: its interval is approximate",
                     NoiseRateWarning,
                 )
-        facts |= {"method": f"audit, {self.method}", "audited": len(rows), "audited_share": len(rows) / len(labels)}
-        facts["log"] = log.fingerprint
-        return NoiseRates(rho01, rho10, covariance, facts)
+        facts |= {"method": f"audit, {self.method}", "audited": len(rows), "weighted": weights is not None}
+        if weights is not None:
+            # Unequal weights are worth fewer rows (Kish).
+            fewer = float((weights[inside] ** 2).mean()) / float(weights[inside].mean()) ** 2
+            covariance = tuple(tuple(fewer * one for one in row) for row in covariance)  # type: ignore[assignment]
+        return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
+
+    @staticmethod
+    def _origin(log: FeedbackLog, labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> AuditOrigin:
+        """Say which log was audited, and what share of it: the smaller one, where labels were audited unequally."""
+        shares = [(labels[rows] == label).sum() / max((labels == label).sum(), 1) for label in (0, 1)]
+        return AuditOrigin(log.fingerprint, float(min(shares)))
 
     def _by_group(
         self,
@@ -246,6 +263,7 @@ class AuditNoiseRates:
         strata: npt.NDArray[np.int64],
         rows: npt.NDArray[np.int64],
         true_labels: npt.NDArray[np.int8],
+        weights: Array | None,
     ) -> GroupedNoiseRates:
         if self.user_groups is not None and self.item_groups is not None:
             raise ParameterError("give user_groups or item_groups, not both")
@@ -261,7 +279,7 @@ class AuditNoiseRates:
             if not audited.any():
                 raise AuditError(f"group {group} has no audited pair")
             place = np.searchsorted(inside, rows[audited])
-            rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), f" in group {group}"))
+            rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), weights, f" in group {group}"))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 
@@ -291,8 +309,7 @@ def sort_into_strata(
         if propensities is not None:
             weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
         score = LabelModel().cross_fit(log, weights, folds, random)
-    # Ties are common where users and items have few rows: chance breaks them.
-    order = np.lexsort((random.random(len(log)), score))
+    order = by_score(score, random)
     of_row = np.empty(len(log), np.int64)
     of_row[order] = np.arange(len(log)) * count // len(log)
     return of_row

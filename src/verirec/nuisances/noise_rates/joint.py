@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.exceptions import NoiseRateWarning, warn_caller
+
 Array = npt.NDArray[np.float64]
 Covariance = tuple[tuple[float, float], tuple[float, float]]
 Rates = tuple[float, float, Covariance, dict[str, Any]]
@@ -45,14 +47,16 @@ class AuditCounts:
         strata: npt.NDArray[np.int64],
         rows: npt.NDArray[np.int64],
         true_labels: npt.NDArray[np.int8],
+        weights: Array | None = None,
     ) -> AuditCounts:
-        """Count a log's rows; `rows` are the audited ones."""
+        """Count a log's rows, each as often as its weight says; `rows` are the audited ones."""
+        each = np.ones(len(labels)) if weights is None else weights / weights.mean()
         used, strata = np.unique(strata, return_inverse=True)
         both = np.zeros((len(used), 2, 2))
-        np.add.at(both, (strata[rows], labels[rows], true_labels), 1.0)
+        np.add.at(both, (strata[rows], labels[rows], true_labels), each[rows])
         by_label = np.zeros((len(used), 2))
-        np.add.at(by_label, (strata, labels), 1.0)
-        by_label -= both.sum(axis=2)
+        np.add.at(by_label, (strata, labels), each)
+        by_label = np.maximum(by_label - both.sum(axis=2), 0.0)
         return cls(by_label[:, 1], by_label[:, 0], both)
 
     @property
@@ -104,6 +108,8 @@ def joint_rates(counts: AuditCounts) -> Rates:
         rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / float(all_negative)
         if max(abs(rho01 - before[0]), abs(rho10 - before[1])) < _CONVERGED:
             break
+    else:
+        warn_caller("the noise rates of this audit have not settled: it says next to nothing", NoiseRateWarning)
     facts = {"positives": positives, "negatives": negatives, "strata": len(share)}
     return rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts
 

@@ -21,7 +21,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
-from verirec.nuisances.label_model import LabelModel
+from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
@@ -69,7 +69,7 @@ def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> T
     count = max(int(np.ceil(quantile * len(labels))), _FEWEST)
     if 2 * count > len(labels):
         raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
-    order = np.argsort(scores, kind="stable")
+    order = by_score(scores, np.random.default_rng(0))
     low, high = float(labels[order[:count]].mean()), float(labels[order[-count:]].mean())
     return Tails(1 - high, low, count)
 
@@ -80,7 +80,7 @@ def tail_rates(labels: npt.NDArray[Any], scores: Array, quantile: float) -> Nois
     first, second = tails.variances.tolist()
     facts = {"method": "anchor, tails", "rows_in_a_tail": tails.rows}
     rho01, rho10 = tails.shares.tolist()
-    return NoiseRates(rho01, rho10, ((first, 0.0), (0.0, second)), facts)
+    return NoiseRates(rho01, rho10, ((first, 0.0), (0.0, second)), diagnostics=facts)
 
 
 def _cross_fitted_tails(

@@ -41,6 +41,8 @@ class Propensities(CellValues):
 
     known_everywhere: ClassVar[bool] = True
     """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
+    depends_on_label: ClassVar[bool] = False
+    """True where what was said decides what gets logged: then an audit of logged pairs has to be weighted too."""
 
     def __init__(self, shape: tuple[int, int], floor: float = 0.0) -> None:
         self.shape = shape
@@ -74,6 +76,20 @@ class Propensities(CellValues):
         """
         return 0.0
 
+    def thinned(self, share: float) -> Propensities:
+        """Give the propensities of a random part of the log, such as held-out rows: `share` times these.
+
+        Fit to the whole log, then thin: a logistic model fitted to the part alone would not be of the right form.
+
+        Examples
+        --------
+        >>> from verirec import ConstantPropensity, FeedbackLog
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
+        >>> ConstantPropensity().fit(log).thinned(0.2).at([0], [0]).tolist()
+        [0.1]
+        """
+        return _Thinned(self, real_number("share", share, above=0, below=1 + 1e-12))
+
     @cached_property
     def inverse_total(self) -> float:
         r"""The sum of 1/p over the whole grid."""
@@ -94,6 +110,25 @@ class Propensities(CellValues):
     def __repr__(self) -> str:
         floor = f", floor {self.floor:.2g}" if self.floor > 0 else ""
         return f"{type(self).__name__}({self.shape[0]:,} users x {self.shape[1]:,} items{floor})"
+
+
+class _Thinned(Propensities):
+    """What is left of propensities when each logged pair is kept with one and the same chance."""
+
+    def __init__(self, whole: Propensities, share: float) -> None:
+        super().__init__(whole.shape)
+        self.whole, self.share = whole, share
+        self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
+        self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return np.asarray(self.share * self.whole.cells(users, items))
+
+    def count_floored(self, log: FeedbackLog) -> int:
+        return self.whole.count_floored(log)
+
+    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+        return self.whole.variance_change(log, slopes, influence)
 
 
 def default_floor(log: FeedbackLog, floor: float | None) -> float:

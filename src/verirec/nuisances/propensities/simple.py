@@ -141,6 +141,7 @@ class NaiveBayesPropensity:
 
 class _NaiveBayes(Propensities):
     known_everywhere = False
+    depends_on_label = True
 
     def __init__(self, by_label: Array, share: float, sample_size: int, log: FeedbackLog, floor: float) -> None:
         super().__init__((log.n_users, log.n_items), floor)
