@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from verirec.estimators import Estimate
+
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report.html and summary.json.")] = Path("verirec-demo"),
@@ -28,15 +30,21 @@ def demo(
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
     table.add_column("Recommender")
-    table.add_column("Naive estimate [95% interval]", justify="right")
-    table.add_column("Truth", justify="right")
-    for name, estimates in result.estimates.items():
-        estimate = estimates["naive"]
-        low, high = estimate.interval
-        table.add_row(name, f"{estimate.value:.4f} [{low:.4f}, {high:.4f}]", f"{result.truth[name]:.4f}")
+    table.add_column("As logged", justify="right", no_wrap=True)
+    table.add_column("Corrected", justify="right", no_wrap=True)
+    table.add_column("Truth", justify="right", no_wrap=True)
+    for name, one in result.audit.recommenders.items():
+        table.add_row(name, _cell(one.estimates["naive"]), _cell(one.estimates[one.main]), f"{result.truth[name]:.3f}")
     console.print(table)
+    settled = result.audit.comparisons[0].established
     console.print(
-        f"The log prefers the one {result.preferred_by_log}; the better one is the one {result.truly_better}.",
+        f"As it stands, the log prefers the one {result.preferred_by_log}; the better one is the one "
+        f"{result.truly_better}. Corrected for selection and noise, "
+        + (f"it says that the one {settled} is better." if settled else "it leaves that open."),
         soft_wrap=True,
     )
     console.print(f"The page: {page}", soft_wrap=True)
+
+
+def _cell(one: Estimate) -> str:
+    return f"{one.value:.3f} [{one.interval[0]:.3f}, {one.interval[1]:.3f}]"

@@ -13,23 +13,42 @@ from rich.table import Table
 from rich.text import Text
 
 from verirec.checks import one_of
-from verirec.data import FeedbackLog, read_log, read_predictions
-from verirec.estimators import Estimates, estimate
-from verirec.estimators.intervals import EstimateRange
+from verirec.cli.options import (
+    PREDICTIONS_HELP,
+    PROPENSITIES,
+    AuditLabels,
+    Clip,
+    Confidence,
+    Duplicates,
+    Item,
+    LogFile,
+    Loss,
+    PositiveFrom,
+    Propensity,
+    PropensityColumn,
+    Rating,
+    Rho01,
+    Rho10,
+    Sample,
+    ScoreColumn,
+    Seed,
+    Timestamp,
+    User,
+    fitted_propensities,
+    given_rates,
+    load_log,
+    named_files,
+    read_audit,
+)
+from verirec.data import FeedbackLog, read_predictions
+from verirec.estimators import EstimateRange, Estimates, estimate
 from verirec.exceptions import ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
-from verirec.nuisances.noise_rates import AuditNoiseRates, AuditSample, identified_region
-from verirec.nuisances.propensities import (
-    ConstantPropensity,
-    LoggedPropensity,
-    LogisticPropensity,
-    PopularityPropensity,
-    Propensities,
-)
+from verirec.nuisances.noise_rates import AuditNoiseRates, identified_region
+from verirec.nuisances.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
 """Recommenders whose figures fit a line of 80 characters."""
-PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
 
 @dataclass(frozen=True)
@@ -41,50 +60,41 @@ class _Noise:
 
 
 def estimate_command(
-    log: Annotated[Path, typer.Argument(help="The log: .csv, .tsv, .parquet or .inter.")],
-    predictions: Annotated[
-        list[str],
-        typer.Option(
-            help="NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; or .npz, factors."
-        ),
-    ],
-    rho01: Annotated[float | None, typer.Option(help="False negative rate, if you know it.")] = None,
-    rho10: Annotated[float | None, typer.Option(help="False positive rate, if you know it.")] = None,
-    audit_labels: Annotated[
-        Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")
-    ] = None,
+    log: LogFile,
+    predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],
+    rho01: Rho01 = None,
+    rho10: Rho10 = None,
+    audit_labels: AuditLabels = None,
     region: Annotated[
         bool, typer.Option("--region", help="Without rates or audit: the range over all rates that the log allows.")
     ] = False,
-    user: Annotated[str | None, typer.Option(help="The log's column of users.")] = None,
-    item: Annotated[str | None, typer.Option(help="The log's column of items.")] = None,
-    rating: Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")] = None,
-    positive_from: Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")] = None,
-    timestamp: Annotated[str | None, typer.Option(help="The log's column of times.")] = None,
-    duplicates: Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")] = "error",
-    score_column: Annotated[str | None, typer.Option(help="The predictions' column of scores.")] = None,
-    propensity: Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")] = "logistic",
-    propensity_column: Annotated[
-        str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
-    ] = None,
+    user: User = None,
+    item: Item = None,
+    rating: Rating = None,
+    positive_from: PositiveFrom = None,
+    timestamp: Timestamp = None,
+    duplicates: Duplicates = "error",
+    score_column: ScoreColumn = None,
+    propensity: Propensity = "logistic",
+    propensity_column: PropensityColumn = None,
     estimators: Annotated[str | None, typer.Option(help="Names parted by commas, or all.")] = None,
-    loss: Annotated[str, typer.Option(help="log, squared or absolute.")] = "log",
+    loss: Loss = "log",
     imputation: Annotated[str, typer.Option(help="constant or model.")] = "constant",
     interval: Annotated[str, typer.Option(help="delta or bootstrap (over users).")] = "delta",
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    clip: Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")] = None,
-    sample: Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")] = 0,
+    confidence: Confidence = 0.95,
+    clip: Clip = None,
+    sample: Sample = None,
+    seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Estimate how good each recommender really is.
 
     Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1
     """
-    files = _named_files(predictions)
+    files = named_files(predictions)
     one_of("--propensity", propensity, PROPENSITIES)
     with Console(stderr=True).status("Reading the log"):
-        table = read_log(
+        table = load_log(
             log,
             user=user,
             item=item,
@@ -92,9 +102,9 @@ def estimate_command(
             positive_from=positive_from,
             propensity=propensity_column,
             timestamp=timestamp,
-            duplicates=duplicates,  # type: ignore[arg-type]
+            duplicates=duplicates,
         )
-    propensities = _propensities("logged" if propensity_column else propensity, table)
+    propensities = fitted_propensities("logged" if propensity_column else propensity, table)
     noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed)
     results = {}
     for name, file in files.items():
@@ -125,25 +135,6 @@ def _listed(estimators: str | None) -> Any:
     return [name.strip() for name in estimators.split(",")]
 
 
-def _named_files(given: list[str]) -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for one in given:
-        name, parted, file = one.partition("=")
-        if not parted or not name or not file:
-            raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
-        if name in files:
-            raise ParameterError(f"--predictions names {name!r} twice")
-        files[name] = Path(file)
-    return files
-
-
-def _propensities(name: str, log: FeedbackLog) -> Propensities:
-    if name == "logged":
-        return LoggedPropensity(log)
-    models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
-    return models[name]().fit(log)  # type: ignore[no-any-return]
-
-
 def _noise(
     log: FeedbackLog,
     rho01: float | None,
@@ -158,11 +149,9 @@ def _noise(
     if given + (audit_labels is not None) + region > 1:
         raise ParameterError("give --rho01 and --rho10, or --audit-labels, or --region: one of the three")
     if given:
-        if rho01 is None or rho10 is None:
-            raise ParameterError("--rho01 and --rho10 go together; give both")
-        return _Noise(NoiseRates(rho01, rho10), "given")
-    if audit_labels is not None:
-        audit = AuditSample.from_file(audit_labels, log)
+        return _Noise(given_rates(rho01, rho10), "given")
+    audit = read_audit(audit_labels, log)
+    if audit is not None:
         weights = propensities if propensities.depends_on_label else None
         rates = AuditNoiseRates(random_state=seed).fit(log, audit=audit, propensities=weights)
         audited = rates.diagnostics["audited"] if isinstance(rates, NoiseRates) else len(audit)
@@ -184,17 +173,10 @@ def _summary(
         "noise_rates": rates,
         "propensity": propensities.diagnostics(log).to_dict(),
         "recommenders": {
-            name: {estimator: _numbers(one) for estimator, one in estimates.items()}
+            name: {estimator: one.to_dict() for estimator, one in estimates.items()}
             for name, estimates in results.items()
         },
     }
-
-
-def _numbers(one: Any) -> dict[str, Any]:
-    low, high = one.interval
-    if isinstance(one, EstimateRange):
-        return {"value": None, "range": list(one.range), "low": low, "high": high}
-    return {"value": one.value, "standard_error": one.standard_error, "low": low, "high": high}
 
 
 def _print(results: dict[str, Estimates], noise: _Noise, log: FeedbackLog, loss: str, confidence: float) -> None:

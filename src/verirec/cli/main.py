@@ -10,7 +10,9 @@ import typer
 
 from verirec import __version__
 from verirec.cli import datasets, demo
+from verirec.cli.audit import audit_command
 from verirec.cli.estimate import estimate_command
+from verirec.cli.plan_audit import plan_audit_command
 from verirec.exceptions import VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -27,6 +29,8 @@ app = typer.Typer(
     help="How good is a recommender really, when its feedback is selective and noisy?",
 )
 app.command("demo")(demo.demo)
+app.command("audit")(audit_command)
+app.command("plan-audit")(plan_audit_command)
 app.command("estimate")(estimate_command)
 app.add_typer(datasets.app, name="datasets")
 

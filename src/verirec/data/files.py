@@ -12,12 +12,13 @@ from typing import Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.grid import Positions
-from verirec.data.ids import encode_ids, is_text, refuse_missing
+from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError, UnknownIdError
@@ -80,7 +81,7 @@ def read_log(
 
 
 def read_pairs(
-    path: str | Path, roles: Roles, log: FeedbackLog, what: str, kind: str
+    path: str | Path, roles: Roles, log: FeedbackLog, what: str, kind: str, *, skip_missing: bool = False
 ) -> tuple[Positions, Positions, Any]:
     """Read a file of pairs with a number each, by the ids of a log: (users, items, numbers).
 
@@ -94,18 +95,24 @@ def read_pairs(
         Whose ids the file uses; an unknown one is an `UnknownIdError`.
     what, kind
         What to call the file, and files of its kind, in errors.
+    skip_missing
+        Whether rows without a number are left out, as in a list that was not filled in to the end.
     """
     file = Path(path)
     ending = _ending(file, is_text=False, kind=kind)
     table, settled = _read(file, ending, roles, None, None)
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
+    if skip_missing:
+        table = table.filter(pc.is_valid(table[str(settled.rating)]))
+        if len(table) == 0:
+            raise EmptyLogError(f"{file.name} has no row with a {roles.rating_word}")
     positions = []
     for name, catalogue in ((str(settled.user), log.user_ids), (str(settled.item), log.item_ids)):
         # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
         from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
         codes, ids = encode_ids(table[name], f"{what} {name}", from_text=from_text)
-        found = catalogue.find(ids.arrow(), name=f"{what} {name}")[codes]
+        found = _found(catalogue, ids.arrow(), f"{what} {name}")[codes]
         unknown = np.flatnonzero(found < 0)
         if unknown.size:
             first = ids.arrow()[int(codes[unknown[0]])].as_py()
@@ -117,6 +124,15 @@ def read_pairs(
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
         raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
     return positions[0], positions[1], column.to_numpy()
+
+
+def _found(catalogue: IdMap, ids: pa.Array, name: str) -> Any:
+    """Look ids up; one with an apostrophe in front may be an id that a spreadsheet would have taken for a formula."""
+    found = catalogue.find(ids, name=name)
+    if (found < 0).any() and is_text(ids.type):
+        plain = catalogue.find(pc.replace_substring_regex(ids, "^'", ""), name=name)
+        found = np.where(found < 0, plain, found)
+    return found
 
 
 def _read(

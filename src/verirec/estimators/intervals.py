@@ -40,6 +40,11 @@ class Estimate:
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
     contributions: Array | None = field(default=None, repr=False, compare=False)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give value, standard error and interval as plain numbers, ready for JSON."""
+        low, high = self.interval
+        return {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+
 
 @dataclass(frozen=True)
 class EstimateRange:
@@ -61,6 +66,10 @@ class EstimateRange:
     confidence: float
     lowest: Estimate = field(repr=False)
     highest: Estimate = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the ends of range and interval as plain numbers, ready for JSON; there is no value."""
+        return {"value": None, "range": list(self.range), "low": self.interval[0], "high": self.interval[1]}
 
     @classmethod
     def over(cls, estimates: list[Estimate], *, least: float = -np.inf, most: float = np.inf) -> EstimateRange:

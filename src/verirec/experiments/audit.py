@@ -318,8 +318,8 @@ def _in_words(covered: npt.NDArray[np.bool_]) -> str:
     if covered.all():
         return "all logged pairs but not all others: judged by the estimators that need no more"
     return (
-        f"some of the logged pairs, {int(covered.sum()):,} of {len(covered):,}: judged on these, as if they were a fair "
-        "part of the log"
+        f"some of the logged pairs, {int(covered.sum()):,} of {len(covered):,}: judged on these, as if they were a "
+        "fair part of the log"
     )
 
 

@@ -10,14 +10,17 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
-from verirec.estimators import Estimate, estimate
+from verirec.experiments.audit import LogAudit, run_audit
 from verirec.losses import NoiseRates
+from verirec.nuisances.noise_rates import AuditSample
+from verirec.nuisances.propensities import GivenPropensity
 from verirec.randomness import as_generator
 from verirec.simulate import World, world
 
 SIZE: Final = (2_000, 600)
 HELD_OUT: Final = 0.2
 SURVEY_PER_ITEM: Final = 40
+AUDITED: Final = 400
 _PRIOR: Final = (1.0, 1.0)
 """Pseudo-counts of dislikes and likes: an item that nobody rated is predicted at one half."""
 
@@ -27,17 +30,20 @@ FROM_SURVEY: Final = "learnt from a survey"
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """A finished demo: the world, and for each recommender the truth and its estimates by the estimator's name."""
+    """A finished demo: the world, and the audit of its held-out ratings with the truth beside it."""
 
     world: World
-    judged_on: FeedbackLog
-    truth: dict[str, float]
-    estimates: dict[str, dict[str, Estimate]]
+    audit: LogAudit
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """The true inaccuracy of each recommender."""
+        return dict(self.audit.truth)
 
     @property
     def preferred_by_log(self) -> str:
-        """The recommender that looks better in the log."""
-        return min(self.estimates, key=lambda name: self.estimates[name]["naive"].value)
+        """The recommender that looks better in the log as it stands."""
+        return self.audit.comparisons[0].naive_choice
 
     @property
     def truly_better(self) -> str:
@@ -51,13 +57,15 @@ def run_demo(random_state: int = 0) -> Demo:
     Both predict an item's share of likes, the same for every user. One learns it from four fifths of the log, where
     people rate what they like and some labels are wrong. The other learns it from a survey in which
     `SURVEY_PER_ITEM` random users an item say what they truly prefer. Both are judged on the rest, which is
-    selective and noisy in the same way as what the first one learnt from.
+    selective and noisy in the same way as what the first one learnt from: as it stands, and corrected with the
+    propensities, which the logging system of this world knows, and with noise rates from `AUDITED` of its pairs that
+    were asked about again.
 
     Examples
     --------
     >>> demo = run_demo()
-    >>> demo.preferred_by_log, demo.truly_better
-    ('learnt from the log', 'learnt from a survey')
+    >>> demo.preferred_by_log, demo.truly_better, demo.audit.comparisons[0].established
+    ('learnt from the log', 'learnt from a survey', 'learnt from a survey')
     """
     simulated = world(
         *SIZE,
@@ -71,14 +79,17 @@ def run_demo(random_state: int = 0) -> Demo:
     random = as_generator(random_state).spawn(1)[0]
     train, held_out = split(simulated.log, HELD_OUT, by="random", random_state=random)
     recommenders = {FROM_LOG: _item_shares(train), FROM_SURVEY: _item_shares(_survey(simulated, random))}
-    return Demo(
-        simulated,
+    audited = random.choice(len(held_out), AUDITED, replace=False)
+    users, items = held_out.users[audited], held_out.items[audited]
+    found = run_audit(
         held_out,
+        recommenders,
+        audit=AuditSample(users, items, simulated.at(users, items).true_labels),
+        propensities=GivenPropensity(simulated.propensity_values).thinned(HELD_OUT),
         truth={name: simulated.true_inaccuracy(predictions) for name, predictions in recommenders.items()},
-        estimates={
-            name: dict(estimate(shares, held_out, estimators=("naive",))) for name, shares in recommenders.items()
-        },
+        random_state=random_state,
     )
+    return Demo(simulated, found)
 
 
 def _item_shares(log: FeedbackLog) -> npt.NDArray[np.float64]:

@@ -1,21 +1,29 @@
-"""Plots for pages, drawn by matplotlib as SVG."""
+"""Plots by matplotlib: figures for notebooks, and the same as SVG to stand in a page."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from verirec.estimators import Estimate
+from verirec.estimators import Estimate, EstimateRange, Sensitivity
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses.noise_rates import MOST_RATE
 from verirec.reports.page import picture
 
-ESTIMATE_COLOUR: Final = "#0072b2"
+Array = npt.NDArray[np.float64]
+
+COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#000000")
+"""Okabe and Ito's palette; everything is told apart by shape or place as well."""
+MARKERS: Final = ("o", "s", "^", "v", "P", "X")
 TRUTH_COLOUR: Final = "#d55e00"
-"""From Okabe and Ito's palette, told apart by shape as well."""
 
 _STYLE: Final[dict[Any, Any]] = {
     "font.family": "sans-serif",
@@ -27,38 +35,197 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def estimates_plot(estimates: dict[str, Estimate], truth: dict[str, float]) -> Markup:
-    """Draw each recommender's estimate with its interval, and the truth beside it."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7, 0.9 + 0.75 * len(estimates)), layout="constrained")
+def estimates_plot(
+    rows: Mapping[str, Mapping[str, Estimate | EstimateRange]], truth: Mapping[str, float], measure: str
+) -> Figure:
+    """Draw estimates with their intervals: one line a recommender and kind of estimate, and the truth if known."""
+
+    def draw(figure: Figure) -> None:
+        kinds = list(next(iter(rows.values())))
         axes = figure.add_subplot()
-        level = next(iter(estimates.values())).confidence
-        for row, (name, estimate) in enumerate(reversed(estimates.items())):
-            low, high = estimate.interval
-            axes.plot([low, high], [row + 0.12] * 2, color=ESTIMATE_COLOUR, linewidth=3, solid_capstyle="butt")
-            (dot,) = axes.plot(estimate.value, row + 0.12, "o", color=ESTIMATE_COLOUR, markersize=8)
-            (diamond,) = axes.plot(truth[name], row - 0.12, "D", color=TRUTH_COLOUR, markersize=8)
-        axes.set_yticks(range(len(estimates)), list(reversed(estimates)))
-        axes.set_ylim(-0.6, len(estimates) - 0.4)
-        axes.set_xlabel("prediction inaccuracy (log loss; smaller is better)")
-        axes.spines[["top", "right", "left"]].set_visible(False)
+        step = 1 / (len(kinds) + 1.5)
+        handles: dict[str, Any] = {}
+        for row, (name, estimates) in enumerate(reversed(list(rows.items()))):
+            for place, (kind, one) in enumerate(estimates.items()):
+                height = row + (len(kinds) / 2 - place) * step
+                colour, marker = COLOURS[kinds.index(kind)], MARKERS[kinds.index(kind)]
+                axes.plot(one.interval, [height] * 2, color=colour, linewidth=2, solid_capstyle="butt")
+                ends = one.range if isinstance(one, EstimateRange) else (one.value, one.value)
+                axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
+                (handles[kind],) = axes.plot(
+                    np.mean(ends), height, marker, color=colour, markersize=8, linestyle="none"
+                )
+            if name in truth:
+                low = row - (len(kinds) / 2) * step
+                (handles["truth"],) = axes.plot(
+                    truth[name], low, "D", color=TRUTH_COLOUR, markersize=8, linestyle="none"
+                )
+        axes.set_yticks(range(len(rows)), [_short(name) for name in reversed(list(rows))])
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.set_xlabel(measure)
+        _plain(axes, grid="x")
         axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", color="#dddddd")
-        axes.set_axisbelow(True)
         figure.legend(
-            [dot, diamond],
-            [f"naive estimate from the log, {level:.0%} interval", "truth"],
-            loc="outside lower center",
-            ncols=2,
-            frameon=False,
+            list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, len(handles)), frameon=False
         )
-        return _svg(figure)
+
+    return _figure(draw, height=1.0 + 1.1 * len(rows))
 
 
-def _svg(figure: Figure) -> Markup:
+def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
+    """Draw how likely the logged pairs, and all pairs, were to be logged."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        both = np.concatenate([of_rows, of_grid])
+        bins = np.geomspace(max(both.min(), 1e-9), min(both.max() * 1.001, 1.0), 40)
+        if bins[-1] <= bins[0]:
+            bins = np.array([both.min() / 1.1, both.max() * 1.1])
+        for values, label, colour, hatch in (
+            (of_grid, "all pairs", "#bbbbbb", None),
+            (of_rows, "logged pairs", COLOURS[0], "///"),
+        ):
+            if len(values):
+                shares = np.full(len(values), 1 / len(values))
+                axes.hist(
+                    values,
+                    bins.tolist(),
+                    weights=shares,
+                    label=label,
+                    histtype="stepfilled",
+                    alpha=0.55,
+                    color=colour,
+                    hatch=hatch,
+                )
+        axes.set_xscale("log")
+        axes.set_xlabel("how likely a pair is to be logged")
+        axes.set_ylabel("share of the pairs")
+        axes.legend(frameon=False)
+        _plain(axes)
+
+    return _figure(draw, height=3.2)
+
+
+def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
+    """Draw the noise rates with their intervals, or the region of what the log allows."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        if isinstance(noise, NoiseRegion):
+            corners = np.array(_outline(noise))
+            axes.fill(
+                corners[:, 0], corners[:, 1], color=COLOURS[0], alpha=0.3, hatch="///", label="all that is possible"
+            )
+            most = float(corners.max())
+        else:
+            ends = noise.interval(confidence)
+            low01, high01 = ends["rho01"]
+            low10, high10 = ends["rho10"]
+            axes.plot([low01, high01], [noise.rho10] * 2, color=COLOURS[0], linewidth=3)
+            axes.plot([noise.rho01] * 2, [low10, high10], color=COLOURS[0], linewidth=3)
+            axes.plot(noise.rho01, noise.rho10, "o", color=COLOURS[0], markersize=9, label="estimate and intervals")
+            most = max(high01, high10)
+        axes.set_xlim(0, min(most * 1.3 + 0.05, 1))
+        axes.set_ylim(0, min(most * 1.3 + 0.05, 1))
+        axes.set_xlabel("likes logged as dislikes (ρ01)")
+        axes.set_ylabel("dislikes logged as likes (ρ10)")
+        axes.set_aspect("equal")
+        axes.legend(frameon=False, loc="upper right")
+        _plain(axes, grid="both")
+
+    return _figure(draw, height=4.0, width=5.0)
+
+
+def surface_plot(found: Sensitivity, name: str, measure: str) -> Figure:
+    """Draw a recommender's estimate over the noise rates, with lines of equal value."""
+    return _figure(
+        lambda figure: _contours(figure, found, found.values(name), f"{_short(name)}: {measure}", "viridis"),
+        height=4.0,
+        width=5.6,
+    )
+
+
+def break_even_plot(found: Sensitivity, first: str, second: str) -> Figure:
+    """Draw which of two recommenders is better at which noise rates, and the line where they change places."""
+
+    def draw(figure: Figure) -> None:
+        difference = found.values(first) - found.values(second)
+        axes = _contours(figure, found, difference, f"{_short(first)} minus {_short(second)}", "RdBu_r", centre=True)
+        line = found.break_even(first, second)
+        if len(line):
+            axes.plot(line[:, 0], line[:, 1], color="black", linewidth=3, label="equally good")
+            axes.legend(frameon=True, loc="upper right")
+
+    return _figure(draw, height=4.0, width=5.6)
+
+
+def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
+    """Draw how far wrong propensities could move each estimate."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for place, (name, ranges) in enumerate(found.propensity_ranges.items()):
+            gammas, low, high = np.array(ranges).T
+            colour = COLOURS[place % len(COLOURS)]
+            axes.fill_between(gammas, low, high, color=colour, alpha=0.2)
+            axes.plot(gammas, low, color=colour, marker=MARKERS[place % len(MARKERS)], label=_short(name))
+            axes.plot(gammas, high, color=colour, marker=MARKERS[place % len(MARKERS)])
+        axes.set_xlabel("odds of being logged are wrong by up to a factor of")
+        axes.set_ylabel(measure)
+        axes.legend(frameon=False)
+        _plain(axes, grid="both")
+
+    return _figure(draw, height=3.4)
+
+
+def as_svg(figure: Figure) -> Markup:
     """Give a figure as SVG to stand in a page: no XML header, no date, so that the same figure is the same text."""
-    FigureCanvasSVG(figure)
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    with mpl.rc_context(_STYLE):
+        FigureCanvasSVG(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return picture(text[text.index("<svg") :])
+
+
+def _figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure)
+    return figure
+
+
+def _contours(
+    figure: Figure, found: Sensitivity, values: Array, title: str, colours: str, *, centre: bool = False
+) -> Any:
+    axes = figure.add_subplot()
+    finite = values[np.isfinite(values)]
+    reach = float(np.abs(finite).max()) or 1.0
+    limits = (-reach, reach) if centre else (float(finite.min()), float(finite.max()) + 1e-12)
+    levels = np.linspace(*limits, 13)
+    filled = axes.contourf(found.rho01, found.rho10, values.T, levels=levels, cmap=colours)
+    lines = axes.contour(found.rho01, found.rho10, values.T, levels=levels[::2], colors="black", linewidths=0.6)
+    axes.clabel(lines, fmt="%.2f", fontsize=9)
+    figure.colorbar(filled, ax=axes, format="%.2f")
+    axes.set_title(title, fontsize=11, loc="left")
+    axes.set_xlabel("likes logged as dislikes (ρ01)")
+    axes.set_ylabel("dislikes logged as likes (ρ10)")
+    return axes
+
+
+def _outline(region: NoiseRegion) -> list[tuple[float, float]]:
+    """Give the region's corners in the order of its border."""
+    most01, most10 = region.rho01_most, region.rho10_most
+    if most01 + most10 <= MOST_RATE:
+        return [(0, 0), (most01, 0), (most01, most10), (0, most10)]
+    return [(0, 0), (most01, 0), (most01, MOST_RATE - most01), (MOST_RATE - most10, most10), (0, most10)]
+
+
+def _plain(axes: Any, *, grid: str = "y") -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="#dddddd")
+    axes.set_axisbelow(True)
+
+
+def _short(name: str, most: int = 32) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

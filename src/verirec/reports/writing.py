@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from verirec.exceptions import ParameterError
 
@@ -40,6 +40,39 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     except OSError as error:
         raise ParameterError(f"cannot write to {str(target)!r}: {error.strerror or error}") from None
     return target / "report.html"
+
+
+def check_writable(folder: str | Path) -> None:
+    """Raise `ParameterError` at once where a report could not be written in the end."""
+    target = Path(folder)
+    existing = next(place for place in (target, *target.absolute().parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ParameterError(f"cannot write to {str(target)!r}: {str(existing)!r} is not a folder one can write to")
+
+
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
+
+
+def write_table(path: str | Path, frame: Any) -> None:
+    """Write a frame as a CSV file, whole or not at all; text that a spreadsheet would run gets an apostrophe in front.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(Path(folder, "a.csv"), pd.DataFrame({"user": ["=1+1", "ann"]}))
+    ...     Path(folder, "a.csv").read_text().split()
+    ['user', "'=1+1", 'ann']
+    """
+    target = Path(path)
+    shown = frame.map(
+        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    )
+    try:
+        _replace(target, shown.to_csv(index=False).encode())
+    except OSError as error:
+        raise ParameterError(f"cannot write {str(target)!r}: {error.strerror or error}") from None
 
 
 def _replace(file: Path, content: bytes) -> None:

@@ -82,7 +82,7 @@ class AuditSample:
         item: str | None = None,
         true_label: str | None = None,
     ) -> AuditSample:
-        """Read an audit: a table with user, item and true label (0/1), by the log's own ids.
+        """Read an audit: a table with user, item and true label (0/1), by the log's ids; rows without one are left out.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class AuditSample:
             The columns; left out, the usual names are tried.
         """
         roles = TruthRoles(user, item, true_label)
-        users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit")
+        users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit", skip_missing=True)
         return cls(users, items, labels)
 
     def __len__(self) -> int:

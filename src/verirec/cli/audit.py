@@ -1,0 +1,109 @@
+"""verirec audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from verirec.checks import one_of
+from verirec.cli.options import (
+    PREDICTIONS_HELP,
+    PROPENSITIES,
+    AuditLabels,
+    Clip,
+    Confidence,
+    Duplicates,
+    Item,
+    LogFile,
+    Loss,
+    PositiveFrom,
+    Propensity,
+    PropensityColumn,
+    Rating,
+    Rho01,
+    Rho10,
+    Sample,
+    ScoreColumn,
+    Seed,
+    Timestamp,
+    User,
+    fitted_propensities,
+    given_rates,
+    load_log,
+    named_files,
+    read_audit,
+)
+from verirec.data import read_predictions
+from verirec.exceptions import ParameterError
+
+
+def audit_command(
+    log: LogFile,
+    out: Annotated[Path, typer.Option(help="Folder for report.html and summary.json.")],
+    predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
+    audit_labels: AuditLabels = None,
+    rho01: Rho01 = None,
+    rho10: Rho10 = None,
+    user: User = None,
+    item: Item = None,
+    rating: Rating = None,
+    positive_from: PositiveFrom = None,
+    timestamp: Timestamp = None,
+    duplicates: Duplicates = "error",
+    score_column: ScoreColumn = None,
+    propensity: Propensity = "logistic",
+    propensity_column: PropensityColumn = None,
+    loss: Loss = "log",
+    confidence: Confidence = 0.95,
+    clip: Clip = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+) -> None:
+    """Tell how selective and how noisy a log is, and how good each recommender really is, on one page.
+
+    Example: verirec audit ratings.csv --positive-from 4 --predictions mine=scores.csv --out audit
+    """
+    # Plotting takes a second to import, and only this verb needs it.
+    from verirec.experiments.audit import run_audit
+    from verirec.reports import audit_page, audit_summary, check_writable, write_report
+
+    files = named_files(predictions or [])
+    rates = given_rates(rho01, rho10)
+    if rates is not None and audit_labels is not None:
+        raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
+    one_of("--propensity", propensity, PROPENSITIES)
+    check_writable(out)
+    with Console(stderr=True).status("Reading the log") as status:
+        table = load_log(
+            log,
+            user=user,
+            item=item,
+            rating=rating,
+            positive_from=positive_from,
+            propensity=propensity_column,
+            timestamp=timestamp,
+            duplicates=duplicates,
+        )
+        found = run_audit(
+            table,
+            {name: read_predictions(file, table, score=score_column) for name, file in files.items()},
+            audit=read_audit(audit_labels, table),
+            noise_rates=rates,
+            propensities=fitted_propensities("logged" if propensity_column else propensity, table),
+            loss=loss,
+            confidence=confidence,
+            clip=clip,
+            sample=sample,
+            progress=lambda step: status.update(Text(step)),
+            random_state=seed,
+        )
+        status.update("Writing the page")
+        page = write_report(out, audit_page(found), audit_summary(found))
+    console = Console(markup=False, highlight=False)
+    for sentence in found.conclusions:
+        console.print(f"- {sentence}", soft_wrap=True)
+    console.print(f"The page: {page}", soft_wrap=True)

@@ -1,0 +1,85 @@
+"""Options that several verbs share, and what they are made into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from verirec.data import FeedbackLog, read_log
+from verirec.exceptions import ParameterError
+from verirec.losses import NoiseRates
+from verirec.nuisances.noise_rates import AuditSample
+from verirec.nuisances.propensities import (
+    ConstantPropensity,
+    LoggedPropensity,
+    LogisticPropensity,
+    PopularityPropensity,
+    Propensities,
+)
+
+PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
+
+LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
+User = Annotated[str | None, typer.Option(help="The log's column of users.")]
+Item = Annotated[str | None, typer.Option(help="The log's column of items.")]
+Rating = Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")]
+PositiveFrom = Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")]
+Timestamp = Annotated[str | None, typer.Option(help="The log's column of times.")]
+Duplicates = Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")]
+Propensity = Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")]
+PropensityColumn = Annotated[
+    str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
+]
+ScoreColumn = Annotated[str | None, typer.Option(help="The predictions' column of scores.")]
+Rho01 = Annotated[float | None, typer.Option(help="False negative rate, if you know it.")]
+Rho10 = Annotated[float | None, typer.Option(help="False positive rate, if you know it.")]
+AuditLabels = Annotated[Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")]
+Loss = Annotated[str, typer.Option(help="log, squared or absolute.")]
+Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+Clip = Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")]
+Sample = Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")]
+
+PREDICTIONS_HELP: Final = (
+    "NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; or .npz, factors."
+)
+
+
+def load_log(path: Path, **columns: Any) -> FeedbackLog:
+    """Read the log."""
+    return read_log(path, **columns)
+
+
+def named_files(given: list[str]) -> dict[str, Path]:
+    """Take NAME=FILE apart."""
+    files: dict[str, Path] = {}
+    for one in given:
+        name, parted, file = one.partition("=")
+        if not parted or not name or not file:
+            raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
+        if name in files:
+            raise ParameterError(f"--predictions names {name!r} twice")
+        files[name] = Path(file)
+    return files
+
+
+def fitted_propensities(name: str, log: FeedbackLog) -> Propensities:
+    """Fit the propensities that an option names."""
+    if name == "logged":
+        return LoggedPropensity(log)
+    models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
+    return models[name]().fit(log)  # type: ignore[no-any-return]
+
+
+def given_rates(rho01: float | None, rho10: float | None) -> NoiseRates | None:
+    """Take both rates, or none."""
+    if (rho01 is None) != (rho10 is None):
+        raise ParameterError("--rho01 and --rho10 go together; give both")
+    return None if rho01 is None or rho10 is None else NoiseRates(rho01, rho10)
+
+
+def read_audit(path: Path | None, log: FeedbackLog) -> AuditSample | None:
+    """Read an audit file, if there is one."""
+    return None if path is None else AuditSample.from_file(path, log)
