@@ -147,29 +147,34 @@ def places(values: CellValues, log: FeedbackLog, depth: int) -> tuple[Array, Arr
 
     Rows that are not among the user's `depth` best have an infinite number above them.
     """
-    n_users, n_items = values.shape
+    n_items = values.shape[1]
     above, tied = np.full(len(log), np.inf), np.ones(len(log))
     order = np.argsort(log.users, kind="stable")
-    starts = np.searchsorted(log.users[order], np.arange(n_users + 1))
+    # Only users with rows are ranked: the others' places are not asked for.
+    present, starts = np.unique(log.users[order], return_index=True)
+    starts = np.append(starts, len(log))
     last = max(n_items - depth, 0)
 
     def visit(block: Block) -> tuple[Positions, Array, Array]:
-        users, _ = block
-        whole = values.block(users, np.arange(n_items))
+        part = block[0]
+        whole = values.block(present[part], np.arange(n_items))
         threshold = np.partition(whole, last, axis=1)[:, last]
-        rows = order[starts[users[0]] : starts[users[-1] + 1]]
+        rows = order[starts[part[0]] : starts[part[-1] + 1]]
+        line = np.searchsorted(present[part], log.users[rows])
         # From the same product as the others: the score of a pair by itself may be rounded otherwise.
-        own = whole[log.users[rows] - users[0], log.items[rows]]
-        among_best = own >= threshold[log.users[rows] - users[0]]
-        rows, own = rows[among_best], own[among_best]
+        own = whole[line, log.items[rows]]
+        among_best = own >= threshold[line]
+        rows, line, own = rows[among_best], line[among_best], own[among_best]
         higher, same = np.empty(len(rows)), np.empty(len(rows))
-        for place, (row, score) in enumerate(zip(rows, own, strict=True)):
-            line = whole[log.users[row] - users[0]]
-            higher[place], same[place] = np.count_nonzero(line > score), np.count_nonzero(line == score)
+        for place, score in enumerate(own):
+            scores = whole[line[place]]
+            higher[place], same[place] = np.count_nonzero(scores > score), np.count_nonzero(scores == score)
         return rows, higher, same
 
     # Blocks of whole users: a place is one among all of a user's items.
-    for _, (rows, higher, same) in over_grid(visit, (n_users, 1), parallel=values.parallel, cells_of_a_row=n_items):
+    for _, (rows, higher, same) in over_grid(
+        visit, (len(present), 1), parallel=values.parallel, cells_of_a_row=n_items
+    ):
         above[rows], tied[rows] = higher, same
     return above, tied
 
