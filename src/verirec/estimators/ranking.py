@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.formulas import Linearised, dr
-from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
-from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimators.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.rows import LabelledErrors, Rows
 from verirec.estimators.study import corrected_rows, rate_gradient
 from verirec.estimators.unobserved import Block, Unobserved, over_grid
-from verirec.exceptions import MisfitWarning, NoiseRateError, warn_caller
+from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, PredictionError, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisances.imputation import impute_constant
@@ -76,7 +75,7 @@ def estimate_ranking(
     >>> bool(result["auc"].interval[0] < truth < result["auc"].interval[1])
     True
     """
-    level, depths = real_number("confidence", confidence, above=0, below=1), checked_depths(k)
+    level, depths = checked_confidence(confidence), checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     refuse_weights(log, ["ranking estimates"])
     rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
@@ -99,6 +98,13 @@ def estimate_ranking(
             results[name] = normal_estimate(linearised, rows, gradient, level, facts)
         return results
 
+    in_top = int(np.isfinite(above).sum())
+    if in_top < FEW:
+        warn_caller(
+            f"only {in_top} logged pairs are among their users' {max(depths)} best: what is said of these places rests "
+            "on them, and its intervals are not to be trusted",
+            OverlapWarning,
+        )
     what = "how well all items are ranked"
     if isinstance(noise_rates, NoiseRegion):
         return Estimates(_over_region(at, noise_rates), what)
@@ -116,6 +122,8 @@ def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion
         except NoiseRateError:
             # Rates under which nobody, or everybody, would like everything are not those of this log.
             continue
+    if not points:
+        raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
     ranges = {}
     for name in points[0]:
         most = np.inf if name.startswith("dcg") else 1.0
@@ -158,6 +166,8 @@ def places(values: CellValues, log: FeedbackLog, depth: int) -> tuple[Array, Arr
     def visit(block: Block) -> tuple[Positions, Array, Array]:
         part = block[0]
         whole = values.block(present[part], np.arange(n_items))
+        if not np.isfinite(whole.sum()):
+            raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
         threshold = np.partition(whole, last, axis=1)[:, last]
         rows = order[starts[part[0]] : starts[part[-1] + 1]]
         line = np.searchsorted(present[part], log.users[rows])

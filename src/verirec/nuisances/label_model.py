@@ -73,6 +73,7 @@ class LabelModel:
         """Fit to a log's labels, each row with its weight."""
         penalty = real_number("penalty", self.penalty, above=0)
         given = _checked_weights(log, weights)
+        given = given / given.max()
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))

@@ -166,7 +166,9 @@ class AnchorNoiseRates:
         """Find the pairs with the smallest and the largest f among random ones."""
         if predictions is None:
             raise ParameterError('rule="batches" needs predictions: it looks for their smallest and largest')
-        count = whole_number("batches", self.batches) * whole_number("batch_size", self.batch_size)
+        count = whole_number("batches", self.batches, most=10_000) * whole_number(
+            "batch_size", self.batch_size, most=10_000
+        )
         users, items = random.integers(log.n_users, size=count), random.integers(log.n_items, size=count)
         f = as_predictions(predictions, log.n_users, log.n_items).at(users, items)
         ends = [int(np.argmin(f)), int(np.argmax(f))]
