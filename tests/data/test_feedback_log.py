@@ -22,6 +22,7 @@ from verirec.exceptions import (
     IdError,
     LabelError,
     MissingValueError,
+    NoiseRateWarning,
     ParameterError,
     PositionError,
     RepeatedPairWarning,
@@ -32,6 +33,7 @@ from verirec.exceptions import (
 COLUMNS = {"user": ["cid", "ann", "bob", "ann"], "item": [70, 7, 70, 9], "rating": [5, 2, 4, 1]}
 OPTIONAL = {"timestamp": [4, 3, 2, 1], "propensity": [0.5, 1, 0.1, 0.2], "weight": [1, 0, 2, 1]}
 ROW_FIELDS = ("users", "items", "labels", "ratings", "timestamps", "propensities", "weights", "unbiased")
+FINGERPRINT = 3_081_860_023  # of ARRAYS
 ARRAYS = {"users": [0, 1, 1], "items": [0, 0, 2], "labels": [1, 0, 1], "n_users": 2, "n_items": 3}
 
 
@@ -947,12 +949,54 @@ def test_noise_takes_a_generator_and_goes_on_with_it(large_log):
     assert (first.labels != second.labels).any()
 
 
+def flipped(log, row):
+    labels = log.labels.copy()
+    labels[row] = 1 - labels[row]
+    return FeedbackLog.from_arrays(log.users, log.items, labels, n_users=log.n_users, n_items=log.n_items)
+
+
+def test_a_fingerprint_is_of_pairs_and_labels_and_of_nothing_else(large_log):
+    rows = np.arange(len(large_log))
+    bare = FeedbackLog.from_arrays(large_log.users, large_log.items, large_log.labels, n_users=500, n_items=400)
+    weighted = FeedbackLog.from_arrays(
+        large_log.users.astype(np.int64),
+        large_log.items.tolist(),
+        large_log.labels.astype(bool),
+        n_users=500,
+        n_items=400,
+        weights=np.ones(len(rows)),
+    )
+    same = [large_log.select(rows), bare, weighted, copy.deepcopy(large_log), pickle.loads(pickle.dumps(large_log))]
+    assert {log.fingerprint for log in same} == {large_log.fingerprint}
+    assert type(large_log.fingerprint) is int
+
+
+@pytest.mark.parametrize("row", [0, 31_234, -1])
+def test_one_label_flipped_makes_another_fingerprint(large_log, row):
+    assert flipped(large_log, row).fingerprint != large_log.fingerprint
+    assert flipped(flipped(large_log, row), row).fingerprint == large_log.fingerprint
+
+
+def test_other_rows_make_another_fingerprint(large_log):
+    rows = np.arange(len(large_log))
+    parts = [large_log.select(some) for some in (rows[:-1], rows[1:], rows[::2], rows[::-1], rows[:0])]
+    swapped = FeedbackLog.from_arrays(large_log.items, large_log.users, large_log.labels, n_users=400, n_items=500)
+    noisy = large_log.with_noise(NoiseRates(0.2, 0.2), random_state=1)
+    assert len({log.fingerprint for log in (large_log, *parts, swapped, noisy)}) == 8
+
+
+def test_a_fingerprint_is_the_same_in_any_process():
+    assert FeedbackLog.from_arrays(**ARRAYS).fingerprint == FINGERPRINT
+
+
 def test_no_noise_changes_no_label(large_log):
     assert_same(large_log.with_noise(NoiseRates(0, 0), random_state=1), large_log)
 
 
 def test_total_false_negatives_leave_positives_only_from_the_other_rate(large_log):
-    noisy = large_log.with_noise(NoiseRates(0.999, 0), random_state=1)
+    with pytest.warns(NoiseRateWarning, match=r"^kappa = 1 - rho01 - rho10 is 0\.001: labels carry so little signal"):
+        rates = NoiseRates(0.999, 0)
+    noisy = large_log.with_noise(rates, random_state=1)
     assert (noisy.labels <= large_log.labels).all()
     assert noisy.labels.mean() < 0.002
 

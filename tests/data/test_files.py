@@ -514,10 +514,11 @@ RECBOLE_PAIRS = {"user": "token", "item": "token", "true_label": "float"}
         ("pairs.parquet", parquet_of(PAIRS)),
         ("plain.parquet", parquet_of(PAIRS, use_dictionary=False, row_group_size=1)),
     ],
+    ids=["csv", "tsv", "inter", "csv.gz", "parquet", "parquet without a dictionary"],
 )
 def test_pairs_of_every_format_are_positions_in_the_order_of_the_file(write, small_text_log, name, content):
     file = write(name, content)
-    users, items, numbers = read_pairs(file, TruthRoles(), small_text_log, "audit:")
+    users, items, numbers = read_pairs(file, TruthRoles(), small_text_log, "audit:", "an audit")
     assert (users.tolist(), items.tolist(), numbers.tolist()) == ([2, 0], [1, 0], [1, 0])
     audit = AuditSample.from_file(file, small_text_log)
     assert (audit.users.tolist(), audit.items.tolist(), audit.true_labels.tolist()) == ([2, 0], [1, 0], [1, 0])
@@ -539,11 +540,21 @@ BAD_AUDITS = [
     ("two.csv", "user,item,true_label\na,1,2\n", AuditError, r"true_labels must be 0/1; 1 are not$"),
     ("word.csv", "user,item,truth\na,1,yes\n", FileFormatError, r"^word\.csv: truth must be numbers; got string$"),
     ("gap.csv", "user,item,truth\na,1,\n", MissingValueError, r"^gap\.csv: truth has missing values in 1 of 1"),
-    ("new.csv", "user,item,truth\nz,1,1\n", UnknownIdError, r"^new\.csv: user are not all .*the first is 'z'$"),
+    (
+        "new.csv",
+        "user,item,truth\nz,1,1\n",
+        UnknownIdError,
+        r"^new\.csv: user is not in the log in 1 of 1 rows \(first: 0, counting from 0\); the first is 'z'$",
+    ),
     ("none.csv", "user,item,truth\n", EmptyLogError, r"^none\.csv is empty"),
-    ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^cannot tell which column is the true label"),
+    ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^cannot tell which column is the true_label"),
     ("date.csv", "user,item,truth\na,1,2020-01-01\n", FileFormatError, r"truth must be numbers; got date32"),
-    ("log.txt", "", ParameterError, r"must end in"),
+    (
+        "log.txt",
+        "",
+        ParameterError,
+        r"^an audit must end in \.csv, \.tsv, \.parquet or \.inter; got 'log\.txt'$",
+    ),
 ]
 
 
@@ -557,25 +568,30 @@ def test_an_audit_that_is_not_there_is_named(tmp_path, small_text_log):
     check_refusal(lambda: AuditSample.from_file(file, small_text_log), FileFormatError, r"^no file '.*audit\.csv'$")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=UnknownIdError, reason="ids of some pairs that all look like integers are no strings for a log"
-)
 def test_an_audit_of_pairs_whose_text_ids_look_like_integers_is_read(write):
     log = read_log(write("log.csv", "user,item,label\nu1,1,1\n12,2,0\n"))
     assert AuditSample.from_file(write("audit.csv", "user,item,truth\n12,2,1\n"), log).users.tolist() == [0]
 
 
-@pytest.mark.xfail(strict=True, raises=ColumnError, reason="a label beside the true label leaves it open which is true")
-def test_an_audit_may_have_the_logs_label_beside_the_true_one(write, small_text_log):
-    file = write("audit.csv", "user,item,label,true_label\na,1,0,1\n")
+@pytest.mark.parametrize("name", ["true_label", "trueLabel", "truth"])
+@pytest.mark.parametrize("beside", ["label", "rating"])
+def test_an_audit_may_have_the_logs_label_beside_the_true_one(write, small_text_log, name, beside):
+    file = write("audit.csv", f"user,item,{beside},{name}\na,1,0,1\n")
     assert AuditSample.from_file(file, small_text_log).true_labels.tolist() == [1]
 
 
-@pytest.mark.xfail(strict=True, reason="the hint names an option, 'true label=...', that nothing takes")
-def test_the_hint_for_an_audit_names_nothing_that_cannot_be_given(write, small_text_log):
-    with pytest.raises(ColumnError) as caught:
-        AuditSample.from_file(write("audit.csv", "user,item,foo\na,1,1\n"), small_text_log)
-    assert "true label=..." not in str(caught.value)
+def test_two_columns_that_could_both_be_true_leave_it_open(write, small_text_log):
+    file = write("audit.csv", "user,item,truth,true_label\na,1,0,1\n")
+    message = r"^cannot tell which column is the true_label \(several could be it: truth, true_label\)"
+    check_refusal(lambda: AuditSample.from_file(file, small_text_log), ColumnError, message)
+    assert AuditSample.from_file(file, small_text_log, true_label="truth").true_labels.tolist() == [0]
+
+
+def test_the_hint_for_an_audit_names_what_can_be_given(write, small_text_log):
+    file = write("audit.csv", "user,item,foo\na,1,1\n")
+    message = r"; name it: true_label=\.\.\.; the columns are: user, item, foo$"
+    check_refusal(lambda: AuditSample.from_file(file, small_text_log), ColumnError, message)
+    assert AuditSample.from_file(file, small_text_log, true_label="foo").true_labels.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -596,7 +612,7 @@ def test_each_kind_of_file_has_its_own_usual_names(roles, columns, third):
     assert settled.names() == [columns[0], columns[1], third]
 
 
-@pytest.mark.parametrize(("roles", "word"), [(ScoreRoles, "score"), (TruthRoles, "true label"), (Roles, "rating")])
+@pytest.mark.parametrize(("roles", "word"), [(ScoreRoles, "score"), (TruthRoles, "true_label"), (Roles, "rating")])
 def test_errors_call_the_third_column_what_its_users_call_it(roles, word):
     check_refusal(lambda: roles(rating="x").settle(["user", "item"]), ColumnError, rf"^no column 'x' \(for {word}\)")
     check_refusal(lambda: roles().settle(["user", "item"]), ColumnError, rf"^cannot tell which column is the {word} ")

@@ -89,7 +89,7 @@ def test_factors_without_a_link_are_probabilities_themselves():
     for one, other in zip(of_all_cells(losses_of(identity)), of_all_cells(losses_of(values)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     outside = vr.Factors(LOGITS, np.eye(SHAPE[1]), link="identity")
-    message = "^the log loss needs probabilities strictly between 0 and 1; "
+    message = "^the log loss needs probabilities strictly between 0 and 1; .*; clip=1e-6 would keep them inside$"
     check_refusal(lambda: losses_of(outside).of_rows(USERS, ITEMS), PredictionError, message)
 
 
@@ -97,6 +97,16 @@ def test_wrong_predictions_are_counted_among_the_pairs_asked_for_or_over_the_gri
     values = np.full(SHAPE, 0.5)
     values[0, 0] = values[2, 3] = 1
     one = (np.array([0]), np.array([0]))
+    message = r"; {} predictions are not \(first: .*\); clip=1e-6 would keep them inside$"
     for counts_grid, said in ((False, "1 of 1"), (True, "2 of 12")):
         losses = losses_of(values, counts_grid=counts_grid)
-        check_refusal(lambda losses=losses: losses.of_rows(*one), PredictionError, f"; {said} predictions are not")
+        check_refusal(lambda losses=losses: losses.of_rows(*one), PredictionError, message.format(said))
+
+
+@pytest.mark.parametrize(("loss", "clip"), [("squared", None), ("squared", 0.1), ("log", 0.1)])
+def test_a_clip_is_named_only_where_it_would_help(loss, clip):
+    """NaN cannot be clipped, and only the log loss minds 0 and 1."""
+    values = as_predictions(lambda users, items: np.full(np.broadcast(users, items).shape, 0.5), *SHAPE)
+    values.cells = lambda users, items: np.full(np.broadcast(users, items).shape, np.nan)
+    losses = CellLosses(values, get_loss(loss), clip=clip)
+    check_refusal(lambda: losses.of_rows(USERS, ITEMS), PredictionError, r" loss needs .* are not \(first: [^;]*\)$")

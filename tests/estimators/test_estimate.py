@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,10 @@ def test_in_a_selective_and_noisy_world_only_what_corrects_for_both_holds_the_tr
     assert holds == {"naive": False, "ips": False, "dr": False, "ome-ips": True, "ome-dr": True}
 
 
+TDR_EXTRAPOLATES = pytest.mark.filterwarnings("ignore:(ome-)?tdr is:verirec.exceptions.OverlapWarning")
+
+
+@TDR_EXTRAPOLATES
 def test_without_selection_and_noise_all_but_eib_hold_the_truth():
     world = vr.simulate.world(
         200, 300, noise_rates=vr.NoiseRates(0, 0), selectivity=0, observed=0.3, weak_separability=False, random_state=0
@@ -121,6 +127,7 @@ def test_a_few_heavy_rows_are_warned_of():
         vr.estimate(np.full((40, 40), 0.4), log, propensities=p, noise_rates=RATES, estimators=names)
 
 
+@TDR_EXTRAPOLATES
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_propensities_that_do_not_fit_the_log_are_warned_of(factor):
     world = vr.simulate.world(100, 150, observed=0.3, weak_separability=False, random_state=0)
@@ -135,6 +142,26 @@ def test_propensities_that_do_not_fit_the_log_are_warned_of(factor):
     vr.estimate(world.preferences, world.log, estimators=("naive", "ome"), **options)
     for fitting in (world.propensities, vr.LogisticPropensity()):
         vr.estimate(world.preferences, world.log, estimators="all", **(options | {"propensities": fitting}))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.2, 0.4])
+def test_a_targeted_estimate_that_is_mostly_extrapolated_is_warned_of(grid, log, shift):
+    """With errors imputed too large, the targeted step takes as much off the unobserved pairs."""
+    errors = vr.estimate(grid.f, log, propensities=grid.p)["dr"].value + np.full(SHAPE, shift)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = vr.estimate(grid.f, log, propensities=grid.p, estimators=("tdr", "dr"), imputation=errors)
+    one, (observed, p) = found["tdr"], (np.isin(np.arange(CELLS), log.users * SHAPE[1] + log.items), grid.p.ravel())
+    lever_elsewhere = float((1 / p - 1)[~observed].sum())
+    extrapolated = one.diagnostics["epsilon"] * lever_elsewhere / CELLS
+    assert one.diagnostics["extrapolated"] == pytest.approx(extrapolated, rel=1e-9)
+    assert "extrapolated" not in found["dr"].diagnostics
+    said = [str(each.message) for each in told if each.category is OverlapWarning]
+    expected = (
+        f"tdr is {one.value:.3g}, of which {extrapolated:.3g} is extrapolated by 1/p to pairs that are hardly ever "
+        "logged; its interval does not hold"
+    )
+    assert said == ([expected] if abs(extrapolated) > 0.25 * abs(one.value) else [])
 
 
 # Imputed by a model
@@ -236,6 +263,7 @@ UNSEEN, SEEN = cells_by(GRID, False, 3), cells_by(GRID, True, 2)
 HALF = np.full(SHAPE, 0.5)
 TRIPLES = (LOG.users, LOG.items, GRID.f[LOG.users, LOG.items])
 CELLS = GRID.f.size
+CLIP = "; clip=1e-6 would keep them inside$"
 
 
 @pytest.mark.parametrize(
@@ -257,10 +285,15 @@ CELLS = GRID.f.size
         ),
         (TRIPLES, {}, PredictionError, f"dr need predictions for all {CELLS} pairs; got {ROWS}. Those that need"),
         (TRIPLES, {"sample": 20}, PredictionError, "predictions do not cover 20 of the 20 pairs that are needed"),
-        (with_value(0, HALF, *SEEN), {"estimators": "ips"}, PredictionError, rf"between 0 and 1; 2 of {ROWS} pred"),
-        (with_value(1, HALF, *SEEN), {"estimators": "ips"}, PredictionError, r"are not \(first: 1, 1\)"),
-        (with_value(1, HALF, *UNSEEN), {}, PredictionError, f"the log loss needs .*; 3 of {CELLS} predictions"),
-        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, r"\(first: -0.1, -0.1, -0.1\)"),
+        (
+            with_value(0, HALF, *SEEN),
+            {"estimators": "ips"},
+            PredictionError,
+            rf"between 0 and 1; 2 of {ROWS} pred.*{CLIP}",
+        ),
+        (with_value(1, HALF, *SEEN), {"estimators": "ips"}, PredictionError, rf"are not \(first: 1, 1\){CLIP}"),
+        (with_value(1, HALF, *UNSEEN), {}, PredictionError, f"the log loss needs .*; 3 of {CELLS} pred.*{CLIP}"),
+        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, rf"\(first: -0.1, -0.1, -0.1\){CLIP}"),
         (with_value(1.5, HALF, *UNSEEN), {"clip": 0.7}, ParameterError, "clip must be .*below 0.5; got 0.7"),
     ],
 )
@@ -346,9 +379,13 @@ BY_ITEM = vr.GroupedNoiseRates((RATES, RATES), item_groups=np.zeros(9, int))
     [
         ({"estimators": "DR"}, ParameterError, "estimators must be among naive, .*; got 'DR'"),
         ({"estimators": []}, ParameterError, "estimators must be among .*; none was named"),
-        ({"estimators": "ome-dr"}, ParameterError, "ome-dr correct for noise and need noise_rates"),
-        ({"noise_rates": (0.2, 0.1)}, ParameterError, "must be a NoiseRates, GroupedNoiseRates or .*; got tuple"),
-        ({"noise_rates": vr.NoiseRates}, ParameterError, "must be a NoiseRates, .*; got type"),
+        (
+            {"estimators": "ome-dr"},
+            ParameterError,
+            "^noise_rates must be given for estimators that correct for noise: ome-dr$",
+        ),
+        ({"noise_rates": (0.2, 0.1)}, ParameterError, "^noise_rates must be such as NoiseRates.*; got tuple$"),
+        ({"noise_rates": vr.NoiseRates}, ParameterError, "^noise_rates must be such as NoiseRates.*; got type$"),
         ({"noise_rates": BY_USER}, NoiseRateError, "user_groups must name the group of all 9 users; got 3"),
         ({"noise_rates": BY_ITEM}, NoiseRateError, "item_groups must name the group of all 14 items; got 9"),
         ({"loss": "0/1"}, ParameterError, "loss must be one of absolute, log, squared"),

@@ -24,7 +24,8 @@ LOG = vr.FeedbackLog.from_arrays(**GRID.rows())
 
 def study_of(predictions=GRID.f, imputation="constant", sample=None, seed=0):
     losses = CellLosses(as_predictions(predictions, *GRID.f.shape), get_loss("log"))
-    return Study(LOG, losses, as_propensities(GRID.p, LOG), imputation, sample, np.random.default_rng(seed))
+    drawn = int(np.random.default_rng(seed).integers(2**32))
+    return Study(LOG, losses, as_propensities(GRID.p, LOG), imputation, sample, drawn)
 
 
 # Input
@@ -52,7 +53,8 @@ def test_a_log_with_both_classes_and_rates_for_its_grid_are_taken_as_they_are():
         (
             lambda: checked_rates((0.2, 0.1), LOG),
             ParameterError,
-            "^noise_rates must be a NoiseRates, GroupedNoiseRates or NoiseRegion; got tuple$",
+            r"^noise_rates must be such as NoiseRates\(rho01=\.2, rho10=\.1\), GroupedNoiseRates or a NoiseRegion; "
+            "got tuple$",
         ),
         (
             lambda: checked_rates(vr.GroupedNoiseRates((RATES,), item_groups=[0]), LOG),

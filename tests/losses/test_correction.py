@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plain_formulas.correction import chance, surrogate
 from verirec import GroupedNoiseRates, NoiseRates
-from verirec.losses import correct_labels, get_loss
+from verirec.losses import AuditOrigin, correct_labels, get_loss
 
 RATES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9)).filter(lambda rates: 1 - rates[0] - rates[1] >= 0.1)
 PREDICTIONS = st.lists(st.tuples(st.floats(1e-6, 1 - 1e-6), st.integers(0, 1)), min_size=1, max_size=20)
@@ -18,9 +18,9 @@ BOTH = np.array([0, 1])
 LOSSES = {"log": "log", "squared": "squared", "absolute": "absolute", "one's own": lambda f, y: np.cos(f) * (1 + 2 * y)}
 
 
-def corrected(labels, rates):
+def corrected(labels, rates, **options):
     pairs = np.arange(len(labels))
-    return correct_labels(np.asarray(labels), rates, pairs, pairs)
+    return correct_labels(np.asarray(labels), rates, pairs, pairs, **options)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -72,14 +72,17 @@ def test_slopes_are_the_derivatives_by_both_rates(rates):
 
 @pytest.mark.parametrize("share", [0, 0.25, 1])
 def test_the_covariance_is_less_what_an_audit_of_the_rows_shares_with_their_noise(share):
-    rates = NoiseRates(0.2, 0.1, COVARIANCE, {"audited_share": share})
-    np.testing.assert_allclose(corrected(BOTH, rates).covariance, (1 - 2 * share) * np.array(COVARIANCE), rtol=1e-12)
+    rates = NoiseRates(0.2, 0.1, COVARIANCE, AuditOrigin(17, share))
     both = GroupedNoiseRates([rates, NoiseRates(0.1, 0.1, COVARIANCE)], user_groups=[0, 1])
-    found = corrected(BOTH, both).covariance
-    np.testing.assert_allclose(found[:2, :2], (1 - 2 * share) * np.array(COVARIANCE), rtol=1e-12)
-    np.testing.assert_allclose(found[2:, 2:], COVARIANCE, rtol=1e-12)
-    assert not found[:2, 2:].any()
-    assert not found[2:, :2].any()
+    # By default the labels are not those that were audited.
+    for options, factor in (({"log": 17}, 1 - 2 * share), ({"log": 18}, 1), ({"log": None}, 1), ({}, 1)):
+        expected = factor * np.array(COVARIANCE)
+        np.testing.assert_allclose(corrected(BOTH, rates, **options).covariance, expected, rtol=1e-12)
+        found = corrected(BOTH, both, **options).covariance
+        np.testing.assert_allclose(found[:2, :2], expected, rtol=1e-12)
+        np.testing.assert_allclose(found[2:, 2:], COVARIANCE, rtol=1e-12)
+        assert not found[:2, 2:].any()
+        assert not found[2:, :2].any()
 
 
 SHAPE_OF_GROUPS = {"user_groups": [0, 2, 1, 0], "item_groups": [1, 0, 2]}

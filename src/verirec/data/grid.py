@@ -15,6 +15,11 @@ from verirec.exceptions import ParameterError, PositionError
 
 Positions = npt.NDArray[np.integer[Any]]
 
+MOST_CELLS: Final = 4_000_000_000
+"""Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
+SAMPLE_CELLS: Final = 10_000_000
+"""Cells that stand for a larger grid."""
+
 BLOCK_CELLS: Final = 1 << 20
 """Cells of one block: 8 MB a float64 array, small enough to stay near the processor."""
 
@@ -104,6 +109,17 @@ def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Itera
         users = np.arange(top, min(top + height, n_users))
         for left in range(0, n_items, width):
             yield users, np.arange(left, min(left + width, n_items))
+
+
+def some_values(values: CellValues) -> Iterator[npt.NDArray[Any]]:
+    """Give the values of all cells, block by block; of a fixed random sample where the grid is too large to visit."""
+    n_users, n_items = values.shape
+    if n_users * n_items <= MOST_CELLS:
+        yield from (values.block(*block) for block in blocks(n_users, n_items))
+        return
+    cells = np.random.default_rng(0).integers(n_users * n_items, size=SAMPLE_CELLS)
+    for part in parts_of(SAMPLE_CELLS):
+        yield values.at(*np.divmod(cells[part], n_items))
 
 
 def parts_of(length: int, *, size: int = BLOCK_CELLS) -> Iterator[slice]:

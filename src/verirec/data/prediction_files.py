@@ -86,7 +86,7 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
     except ValueError as error:
         hint = " (save ids as text: ids.astype(str))" if "allow_pickle" in str(error) else ""
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers{hint}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
+    except (OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
     unknown = sorted(set(parts) - _PARTS)
     if unknown or not {"user_factors", "item_factors"} <= set(parts):

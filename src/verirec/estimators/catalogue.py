@@ -53,6 +53,11 @@ class Estimator:
     weighted: bool = True
     linear: bool = True
 
+    @property
+    def plain_name(self) -> str:
+        """The name without the noise correction."""
+        return "naive" if self.name == "ome" else self.name.removeprefix("ome-")
+
 
 _PLAIN: Final = (
     Estimator("naive", formulas.naive, weighs_rows=True, weighted=False),

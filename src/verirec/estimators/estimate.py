@@ -14,8 +14,8 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
-from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
-from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
+from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
 from verirec.exceptions import MisfitWarning, NoiseRateWarning, OverlapWarning, PredictionError, warn_caller
@@ -23,10 +23,8 @@ from verirec.losses import LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
 
-_FEW: Final = 30
-"""Effective rows below which a normal interval means little."""
 _MASS_OFF: Final = 0.1
-_MUCH: Final = 0.25
+_MUCH: Final = 0.5
 _BEYOND_CHANCE: Final = 4.0
 """How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
 
@@ -100,7 +98,7 @@ def estimate(
     """
     selected = chosen(estimators, with_rates=noise_rates is not None)
     one_of("interval", interval, ("delta", "bootstrap"))
-    level, draws = real_number("confidence", confidence, above=0, below=1), whole_number("draws", draws, least=2)
+    level, draws = checked_confidence(confidence), whole_number("draws", draws, least=20, most=1_000_000)
     rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, judgeable(log))
     study = make_study(
         predictions,
@@ -119,7 +117,7 @@ def estimate(
         one = normal_estimate(linearised, rows, gradient, level, study.facts)
         if interval == "bootstrap":
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
-            random = np.random.default_rng([study.seed, 2, zlib.crc32(estimator.formula.__name__.encode())])
+            random = np.random.default_rng([study.seed, 2, zlib.crc32(estimator.plain_name.encode())])
             one = bootstrapped(one, linearised, rows, draws, random)
         return replace(one, contributions=linearised.influence) if contributions else one
 
@@ -159,7 +157,7 @@ def make_study(
         ),
         as_propensities(propensities, log),
         imputation,
-        None if sample is None else whole_number("sample", sample, least=2),
+        None if sample is None else whole_number("sample", sample, least=2, most=1_000_000_000),
         int(as_generator(random_state).integers(2**32)),
     )
     _refuse_impossible(estimators, study)
@@ -210,7 +208,7 @@ def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> N
         if isinstance(one, Estimate) and abs(one.diagnostics.get("extrapolated", 0.0)) > _MUCH * abs(one.value):
             warn_caller(
                 f"{name} is {one.value:.3g}, of which {one.diagnostics['extrapolated']:.3g} is extrapolated by 1/p to "
-                "pairs that are hardly ever logged; its interval does not hold",
+                "pairs that are hardly ever logged; its interval may not hold",
                 OverlapWarning,
             )
 
@@ -220,7 +218,7 @@ def _warn_of_weights(estimators: list[Estimator], study: Study) -> None:
     effective, mass = study.facts["effective_sample_size"], study.facts["mass"]
     if not any(estimator.weighted for estimator in estimators):
         return
-    if effective < _FEW:
+    if effective < FEW:
         warn_caller(
             f"the weighted rows are worth {effective:.0f} equally weighted ones: intervals are not to be trusted",
             OverlapWarning,
@@ -230,6 +228,6 @@ def _warn_of_weights(estimators: list[Estimator], study: Study) -> None:
     if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
         warn_caller(
             f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
-            "log, or some users and items are never logged; ips is off by that much, snips and dr less",
+            "log, or some users and items are never logged; ips is off by that much, and the others rest on the rest",
             MisfitWarning,
         )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from verirec.estimators.rows import Imputed, Rows
+from verirec.exceptions import PredictionError
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
     Steck (2010), "Training and testing of recommender systems on data missing not at random". The imputed errors are
     most of it, so what each row does to them is in the interval; that they may all be wrong is not.
     """
-    through_imputed, slopes = imputed.elsewhere_influence()
+    through_imputed, slopes = imputed.influence(np.zeros_like(rows.errors))
     value = (float(rows.errors.sum()) + imputed.elsewhere) / rows.n_cells
     return Linearised(
         value,
@@ -171,13 +172,16 @@ def _doubly_robust(
     rows: Rows, imputed: Imputed, imputed_rows: Array, elsewhere: float, facts: dict[str, float]
 ) -> Linearised:
     correction = rows.weights * (rows.errors - imputed_rows) / rows.n_cells
+    # Where the weights add up to the grid this nearly cancels; where they do not, the imputed errors are the estimate.
+    through_imputed, slopes = imputed.influence((1 - rows.weights) * rows.difference)
+    through = through_imputed / rows.n_cells
     value = (float(imputed_rows.sum()) + elsewhere) / rows.n_cells + float(correction.sum())
     return Linearised(
         value,
-        correction,
-        rows.weights * rows.difference / rows.n_cells,
-        -correction,
-        correction + imputed_rows / rows.n_cells,
+        correction + through,
+        (rows.weights * rows.difference + slopes) / rows.n_cells,
+        -correction - through,
+        correction + through + imputed_rows / rows.n_cells,
         imputed=imputed,
         sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
         facts=facts,
@@ -190,6 +194,8 @@ def _balance(lever: Array, centred: Array, scale: float) -> tuple[float, float]:
     Imputed errors that are all the same, but for rounding at their `scale`, need none.
     """
     spread = float(np.abs(centred).max())
+    if not np.isfinite(spread) or not np.isfinite(float(np.abs(centred) @ (1 + lever))):
+        raise PredictionError("imputed errors must be finite, and so must their weighted sum, for sdr")
     if spread <= 1e-9 * scale:
         return 0.0, 0.0
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 
 Rates = NoiseRates | GroupedNoiseRates
+
+FEW: Final = 30
+"""Rows below which a normal interval means little."""
 
 
 def judgeable(log: FeedbackLog) -> FeedbackLog:

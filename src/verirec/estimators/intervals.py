@@ -13,6 +13,7 @@ from verirec.checks import real_number
 from verirec.data.grid import totals
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.rows import Rows
+from verirec.exceptions import OverlapWarning, warn_caller
 
 Array = npt.NDArray[np.float64]
 
@@ -112,6 +113,8 @@ def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | No
 
 
 _MOST_TAKEN: Final = 0.95
+"""Of the variance; estimates of what learning propensities takes away can be larger by chance."""
+_FEW_USERS: Final = 10
 
 
 def normal_estimate(
@@ -124,6 +127,11 @@ def normal_estimate(
     return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
 
 
+def checked_confidence(confidence: object) -> float:
+    """Accept a level between 0 and 1, not so near to 1 that an interval has no end."""
+    return real_number("confidence", confidence, above=0, below=1 - 1e-9)
+
+
 def normal_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
     """Give value -+ z error.
 
@@ -132,7 +140,7 @@ def normal_interval(value: float, error: float, confidence: float) -> tuple[floa
     >>> [round(bound, 3) for bound in normal_interval(1.0, 0.1, 0.95)]
     [0.804, 1.196]
     """
-    reach = float(ndtri((1 + real_number("confidence", confidence, above=0, below=1)) / 2)) * error
+    reach = float(ndtri((1 + checked_confidence(confidence)) / 2)) * error
     return value - reach, value + reach
 
 
@@ -145,6 +153,11 @@ def bootstrapped(
     errors stay as they are, and the noise rates' uncertainty is added as normal.
     """
     parts = estimate.diagnostics["variance"]
+    with_rows = len(np.unique(rows.log.users))
+    if with_rows < _FEW_USERS:
+        warn_caller(
+            f"a bootstrap over {with_rows} users with rows says next to nothing: take interval='delta'", OverlapWarning
+        )
     values = _values_by_users(linearised, rows, draws, random)
     values += random.normal(0, np.sqrt(max(parts["noise_rates"] + parts["sample"], 0.0)), draws)
     tail = (1 - estimate.confidence) / 2

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.formulas import Linearised, dr
-from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
-from verirec.estimators.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimators.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.rows import LabelledErrors, Rows
 from verirec.estimators.study import corrected_rows, rate_gradient
 from verirec.estimators.unobserved import Block, Unobserved, over_grid
-from verirec.exceptions import MisfitWarning, NoiseRateError, warn_caller
+from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, PredictionError, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisances.imputation import impute_constant
@@ -76,7 +75,7 @@ def estimate_ranking(
     >>> bool(result["auc"].interval[0] < truth < result["auc"].interval[1])
     True
     """
-    level, depths = real_number("confidence", confidence, above=0, below=1), checked_depths(k)
+    level, depths = checked_confidence(confidence), checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     refuse_weights(log, ["ranking estimates"])
     rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
@@ -99,6 +98,13 @@ def estimate_ranking(
             results[name] = normal_estimate(linearised, rows, gradient, level, facts)
         return results
 
+    in_top = int(np.isfinite(above).sum())
+    if in_top < FEW:
+        warn_caller(
+            f"only {in_top} logged pairs are among their users' {max(depths)} best: what is said of these places rests "
+            "on them, and its intervals are not to be trusted",
+            OverlapWarning,
+        )
     what = "how well all items are ranked"
     if isinstance(noise_rates, NoiseRegion):
         return Estimates(_over_region(at, noise_rates), what)
@@ -116,6 +122,8 @@ def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion
         except NoiseRateError:
             # Rates under which nobody, or everybody, would like everything are not those of this log.
             continue
+    if not points:
+        raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
     ranges = {}
     for name in points[0]:
         most = np.inf if name.startswith("dcg") else 1.0
@@ -147,29 +155,36 @@ def places(values: CellValues, log: FeedbackLog, depth: int) -> tuple[Array, Arr
 
     Rows that are not among the user's `depth` best have an infinite number above them.
     """
-    n_users, n_items = values.shape
+    n_items = values.shape[1]
     above, tied = np.full(len(log), np.inf), np.ones(len(log))
     order = np.argsort(log.users, kind="stable")
-    starts = np.searchsorted(log.users[order], np.arange(n_users + 1))
+    # Only users with rows are ranked: the others' places are not asked for.
+    present, starts = np.unique(log.users[order], return_index=True)
+    starts = np.append(starts, len(log))
     last = max(n_items - depth, 0)
 
     def visit(block: Block) -> tuple[Positions, Array, Array]:
-        users, _ = block
-        whole = values.block(users, np.arange(n_items))
+        part = block[0]
+        whole = values.block(present[part], np.arange(n_items))
+        if not np.isfinite(whole.sum()):
+            raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
         threshold = np.partition(whole, last, axis=1)[:, last]
-        rows = order[starts[users[0]] : starts[users[-1] + 1]]
+        rows = order[starts[part[0]] : starts[part[-1] + 1]]
+        line = np.searchsorted(present[part], log.users[rows])
         # From the same product as the others: the score of a pair by itself may be rounded otherwise.
-        own = whole[log.users[rows] - users[0], log.items[rows]]
-        among_best = own >= threshold[log.users[rows] - users[0]]
-        rows, own = rows[among_best], own[among_best]
+        own = whole[line, log.items[rows]]
+        among_best = own >= threshold[line]
+        rows, line, own = rows[among_best], line[among_best], own[among_best]
         higher, same = np.empty(len(rows)), np.empty(len(rows))
-        for place, (row, score) in enumerate(zip(rows, own, strict=True)):
-            line = whole[log.users[row] - users[0]]
-            higher[place], same[place] = np.count_nonzero(line > score), np.count_nonzero(line == score)
+        for place, score in enumerate(own):
+            scores = whole[line[place]]
+            higher[place], same[place] = np.count_nonzero(scores > score), np.count_nonzero(scores == score)
         return rows, higher, same
 
     # Blocks of whole users: a place is one among all of a user's items.
-    for _, (rows, higher, same) in over_grid(visit, (n_users, 1), parallel=values.parallel, cells_of_a_row=n_items):
+    for _, (rows, higher, same) in over_grid(
+        visit, (len(present), 1), parallel=values.parallel, cells_of_a_row=n_items
+    ):
         above[rows], tied[rows] = higher, same
     return above, tied
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import totals
 from verirec.estimators.unobserved import Unobserved
 from verirec.losses import CorrectedLabels
 from verirec.nuisances.imputation import ImputedLabels
@@ -105,8 +106,14 @@ class Imputed(Protocol):
         """Give that sum user by user, shape (n_users,)."""
         ...
 
-    def elsewhere_influence(self) -> tuple[Array, Array]:
-        """Give what each row does to that sum by being observed, and its derivative by the row's label."""
+    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
+        """Give what each row does to a sum through the imputed errors: by being observed, and by its label.
+
+        Parameters
+        ----------
+        row_gradient
+            The sum's derivative by the imputed labels of the observed pairs, shape (n,); the others count whole.
+        """
         ...
 
     def facts(self) -> dict[str, float]:
@@ -118,7 +125,7 @@ class LabelledErrors:
     """Imputed errors made of imputed labels."""
 
     def __init__(self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved) -> None:
-        self.labels, self.unobserved = labels, unobserved
+        self.labels, self.unobserved, self._log = labels, unobserved, rows.log
         self.rows = rows.if_negative + labels.rows * rows.difference
         self.elsewhere = unobserved.total(labels.elsewhere)
         self.elsewhere_variance = unobserved.variance(labels.elsewhere)
@@ -128,9 +135,11 @@ class LabelledErrors:
         """Add up user by user."""
         return self.unobserved.totals_by_user(self.labels.elsewhere)
 
-    def elsewhere_influence(self) -> tuple[Array, Array]:
+    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
         """Follow each row's label through the fit of the imputed labels."""
-        slopes = self.labels.row_slopes(self.unobserved.by_user, self.unobserved.by_item)
+        by_user = self.unobserved.by_user + totals(self._log.users, row_gradient, self._log.n_users)
+        by_item = self.unobserved.by_item + totals(self._log.items, row_gradient, self._log.n_items)
+        slopes = self.labels.row_slopes(by_user, by_item)
         return slopes * self._label_residuals, slopes
 
     def facts(self) -> dict[str, float]:
@@ -150,7 +159,7 @@ class GivenErrors:
         """Give the sums."""
         return self._by_user
 
-    def elsewhere_influence(self) -> tuple[Array, Array]:
+    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
         """No row changes them."""
         return np.zeros_like(self.rows), np.zeros_like(self.rows)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.grid import MOST_CELLS, SAMPLE_CELLS, CellValues, Positions, totals
 from verirec.data.predictions import as_predictions
 from verirec.estimators.catalogue import Estimator, imputation_weights
 from verirec.estimators.cell_losses import CellLosses
@@ -34,10 +34,6 @@ from verirec.nuisances.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
 
-MOST_CELLS: Final = 4_000_000_000
-"""Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
-SAMPLE: Final = 10_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class Study:
@@ -53,7 +49,7 @@ class Study:
     imputation
         "constant", "model", or imputed errors.
     sample_size
-        Unobserved pairs to visit; `None` for all, or `SAMPLE` beyond `MOST_CELLS`.
+        Unobserved pairs to visit; `None` for all, or `SAMPLE_CELLS` beyond `MOST_CELLS`.
     seed
         Of the sample and the folds.
     """
@@ -103,7 +99,7 @@ class Study:
         """The unobserved pairs to visit; `None` for all."""
         size = self.sample_size
         if size is None and self.log.n_cells > MOST_CELLS:
-            size = SAMPLE
+            size = SAMPLE_CELLS
         return None if size is None else sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
 
     @cached_property

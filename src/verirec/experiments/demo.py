@@ -20,7 +20,7 @@ from verirec.simulate import World, world
 SIZE: Final = (2_000, 600)
 HELD_OUT: Final = 0.2
 SURVEY_PER_ITEM: Final = 40
-AUDITED: Final = 400
+AUDITED: Final = 600
 _PRIOR: Final = (1.0, 1.0)
 """Pseudo-counts of dislikes and likes: an item that nobody rated is predicted at one half."""
 

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, warn_caller
+from verirec.words import short
 
 WEAK_SIGNAL: Final = 0.1
 """Below this kappa a correction multiplies the noise of a log by more than ten."""
@@ -72,6 +73,8 @@ class NoiseRates:
             )
         if self.covariance is not None:
             object.__setattr__(self, "covariance", _checked_covariance(self.covariance))
+        if self.audit is not None and not isinstance(self.audit, AuditOrigin):
+            raise NoiseRateError(f"audit must be an AuditOrigin; got {type(self.audit).__name__}")
         if self.kappa < WEAK_SIGNAL:
             warn_caller(
                 f"kappa = 1 - rho01 - rho10 is {self.kappa:.3g}: labels carry so little signal that corrected "
@@ -83,14 +86,15 @@ class NoiseRates:
         """Give the covariance as it adds to that of the noise in a log's labels; `None` if the rates are known.
 
         Where the log's own rows were audited, those that happen to be flipped more often raise the rate and lower the
-        labels, which cancels in part: with a share f of them audited, a factor of 1 - 2f.
+        labels, which cancels in part: with a share f of them audited, a factor of 1 - 2f, not below 0.
 
         Parameters
         ----------
         log
             Its fingerprint.
         """
-        shared = 1 - 2 * self.audit.share if self.audit is not None and self.audit.log == log else 1.0
+        audited_here = self.audit is not None and self.audit.log == log
+        shared = max(1 - 2 * self.audit.share, 0.0) if self.audit is not None and audited_here else 1.0
         return None if self.covariance is None else shared * np.array(self.covariance)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
@@ -268,13 +272,13 @@ def _checked_rate(name: str, value: object) -> float:
 def _checked_covariance(covariance: Any) -> tuple[tuple[float, float], tuple[float, float]]:
     matrix = as_array("covariance", covariance, error=NoiseRateError)
     if matrix.shape != (2, 2) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
-        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {covariance!r}")
+        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {short(covariance)}")
     matrix = matrix.astype(np.float64)
     # Variances of rates are small: what counts as equal goes by the matrix's own scale.
     tolerance = 1e-9 * np.abs(matrix).max()
     if abs(matrix[0, 1] - matrix[1, 0]) > tolerance:
-        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {covariance!r}")
+        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {short(covariance)}")
     if np.linalg.eigvalsh(matrix).min() < -tolerance:
-        raise NoiseRateError(f"covariance must not have a negative eigenvalue; got {covariance!r}")
+        raise NoiseRateError(f"covariance must not have a negative eigenvalue; got {short(covariance)}")
     (a, b), (c, d) = matrix.tolist()
     return ((a, b), (c, d))

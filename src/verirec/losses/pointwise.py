@@ -97,12 +97,17 @@ def _log_if_negative(predictions: Array) -> Array:
 
 def _log_from_logits(logits: Array) -> tuple[Array, Array]:
     # softplus(z) = max(z, 0) + log(1 + exp(-|z|)), in place; log1p would take several times as long for 1e-16.
-    negative = np.abs(logits)
-    np.negative(negative, out=negative)
-    np.exp(negative, out=negative)
-    negative += 1
-    np.log(negative, out=negative)
-    negative += np.maximum(logits, 0)
+    with np.errstate(all="ignore"):
+        negative = np.abs(logits)
+        np.negative(negative, out=negative)
+        np.exp(negative, out=negative)
+        negative += 1
+        np.log(negative, out=negative)
+        negative += np.maximum(logits, 0)
+        if not np.isfinite(negative.sum() - logits.sum()):
+            raise PredictionError(
+                "the logits of predictions must be finite, and so must their sum; factors are too large"
+            )
     return negative, -logits
 
 

@@ -32,6 +32,13 @@ class LabelProbabilities(CellValues):
         self.shape = (len(users), len(items))
         self.level, self.users, self.items = level, users, items
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest probability of any pair."""
+        low = self.level + float(self.users.min()) + float(self.items.min())
+        high = self.level + float(self.users.max()) + float(self.items.max())
+        return float(expit(low)), float(expit(high))
+
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Give the probabilities."""
         return np.asarray(expit(self.level + self.users[users] + self.items[items]))
@@ -66,6 +73,7 @@ class LabelModel:
         """Fit to a log's labels, each row with its weight."""
         penalty = real_number("penalty", self.penalty, above=0)
         given = _checked_weights(log, weights)
+        given = given / given.max()
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))

@@ -93,6 +93,23 @@ def changed(row, column, value):
         ("train.ascii", "", r"^train\.ascii"),
         ("propensities.ascii", ascii_of(np.full((290, 300), 2.0)), r"^propensities\.ascii"),
     ],
+    ids=[
+        "a short line more",
+        "cut",
+        "a letter",
+        "a byte of no text",
+        "a line too few",
+        "a column too few",
+        "6",
+        "-1",
+        "2.5",
+        "NaN",
+        "propensities' shape",
+        "user features' shape",
+        "item features' shape",
+        "empty",
+        "propensities of 2",
+    ],
 )
 def test_a_malformed_file_is_refused_in_one_line(home, file, content, message):
     (home / file).parent.mkdir(exist_ok=True)

@@ -93,7 +93,22 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize(("lines", "error", "message"), BAD_LINES)
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    BAD_LINES,
+    ids=[
+        "too few fields",
+        "too many fields",
+        "empty",
+        "blank lines",
+        "no rating",
+        "no user",
+        "a rating of text",
+        "a user of float",
+        "user 0",
+        "item 9999",
+    ],
+)
 def test_a_malformed_file_is_refused_in_one_line(write, name, lines, error, message):
     home = write(name, lines)
     with pytest.raises(error, match=message) as caught:

@@ -20,6 +20,7 @@ from verirec.exceptions import (
 )
 
 TRUE_RATES = np.array([0.2, 0.1])
+WANTED = "must be integers from 0, one a position in the order of the log's ids"
 REPETITIONS = 60
 
 
@@ -152,18 +153,36 @@ def test_diagnostics_say_what_was_counted(world):
     facts = vr.AuditNoiseRates().fit(world.log, audit=audit).diagnostics
     positives = int(audit.true_labels.sum())
     expected = {"method": "audit, joint", "audited": 300, "positives": positives, "negatives": 300 - positives}
-    assert facts == expected | {"strata": 10, "audited_share": 300 / len(world.log)}
+    assert facts == expected | {"strata": 10, "weighted": False}
 
 
-def test_the_audited_share_is_of_the_log_or_of_the_groups_rows(world):
-    audit, groups = random_audit(world, 500), np.arange(100) % 2
-    direct = vr.AuditNoiseRates(method="direct").fit(world.log, audit=audit)
-    share = 500 / len(world.log)
-    np.testing.assert_allclose(direct.covariance_beside_noise, (1 - 2 * share) * np.array(direct.covariance))
-    by_group = vr.AuditNoiseRates(method="direct", user_groups=groups).fit(world.log, audit=audit)
-    for group, rates in enumerate(by_group.rates):
-        rows, audited = (groups[users] == group for users in (world.log.users, audit.users))
-        assert rates.diagnostics["audited_share"] == audited.sum() / rows.sum()
+def share_of_the_rarer_audited_label(labels, audited):
+    """The share of rows that were audited, of the label of which fewer were."""
+    return min((labels[audited] == label).sum() / (labels == label).sum() for label in (0, 1))
+
+
+@pytest.mark.parametrize("method", ["joint", "direct"])
+def test_rates_say_which_log_was_audited_and_what_share_of_it_or_of_the_groups_rows(world, method):
+    rows, groups = np.random.default_rng(0).choice(len(world.log), 500, replace=False), np.arange(100) % 2
+    audit, of_row = audit_of(world, rows), groups[world.log.users]
+    rates = vr.AuditNoiseRates(method=method).fit(world.log, audit=audit)
+    share = share_of_the_rarer_audited_label(world.log.labels, rows)
+    assert rates.audit == (world.log.fingerprint, pytest.approx(share))
+    found = rates.covariance_beside_noise(world.log.fingerprint)
+    np.testing.assert_allclose(found, (1 - 2 * share) * np.array(rates.covariance))
+    by_group = vr.AuditNoiseRates(method=method, user_groups=groups).fit(world.log, audit=audit)
+    for group, of_group in enumerate(by_group.rates):
+        inside = np.flatnonzero(of_row == group)
+        audited = np.flatnonzero(np.isin(inside, rows))
+        share = share_of_the_rarer_audited_label(world.log.labels[inside], audited)
+        assert of_group.audit == (world.log.fingerprint, pytest.approx(share))
+
+
+def test_where_labels_are_audited_unequally_the_smaller_share_counts(world):
+    positive, negative = (np.flatnonzero(world.log.labels == label) for label in (1, 0))
+    audit = audit_of(world, np.concatenate([positive[:400], negative[:100]]))
+    rates = vr.AuditNoiseRates().fit(world.log, audit=audit)
+    assert rates.audit.share == pytest.approx(min(400 / len(positive), 100 / len(negative)))
 
 
 # Groups
@@ -202,7 +221,9 @@ def test_groups_of_items_are_those_of_the_turned_log(grouped):
     turned_audit = vr.AuditSample(audit.items, audit.users, audit.true_labels)
     by_user = vr.AuditNoiseRates(method="direct", user_groups=groups).fit(log, audit=audit)
     by_item = vr.AuditNoiseRates(method="direct", item_groups=groups).fit(turned, audit=turned_audit)
-    assert by_item.rates == by_user.rates
+    for one, other in zip(by_item.rates, by_user.rates, strict=True):
+        assert (one.rho01, one.rho10, one.covariance) == (other.rho01, other.rho10, other.covariance)
+        assert one.audit == (turned.fingerprint, other.audit.share)
     assert by_item.user_groups is None
     np.testing.assert_array_equal(by_item.item_groups, groups)
 
@@ -234,9 +255,17 @@ def test_rates_by_group_go_into_an_estimate_with_their_uncertainty(grouped):
     [
         ({"user_groups": np.zeros(149, int)}, ParameterError, r"^user_groups must have 150 entries, .*; got 149$"),
         ({"item_groups": np.zeros(150, int)}, ParameterError, r"^item_groups must have 200 entries, .*; got 150$"),
-        ({"user_groups": np.zeros(150)}, NoiseRateError, r"^user_groups must be flat integers from 0 .*float64"),
-        ({"user_groups": np.full(150, -1)}, NoiseRateError, r"^user_groups must be flat integers from 0 "),
-        ({"user_groups": np.zeros((150, 1), int)}, NoiseRateError, r"^user_groups must be flat integers .*\(150, 1\)$"),
+        (
+            {"user_groups": np.zeros(150)},
+            NoiseRateError,
+            f"^user_groups {WANTED}; got float64",
+        ),
+        ({"user_groups": np.full(150, -1)}, NoiseRateError, f"^user_groups {WANTED}; got -1 to -1"),
+        (
+            {"user_groups": np.zeros((150, 1), int)},
+            NoiseRateError,
+            rf"^user_groups {WANTED}; .*\(150, 1\)$",
+        ),
         (
             {"user_groups": np.zeros(150, int), "item_groups": np.zeros(200, int)},
             ParameterError,

@@ -12,7 +12,7 @@ import verirec as vr
 from plain_formulas import noise_rates as plain
 from refusals import check_refusal
 from verirec.exceptions import EmptyLogError, NoiseRateError, ParameterError, PredictionError
-from verirec.nuisances.noise_rates.tails import tail_rates
+from verirec.nuisances.noise_rates.tails import Tails, look_at_tails, tail_rates
 
 N_USERS, N_ITEMS = 40, 50
 SCORES = np.arange(N_USERS * N_ITEMS).reshape(N_USERS, N_ITEMS) / (N_USERS * N_ITEMS)
@@ -40,15 +40,44 @@ def log_with_tails(seed, liked_low=0.0, liked_high=1.0):
 @given(seed=st.integers(0, 10_000), quantile=st.floats(0.01, 0.5, exclude_max=True))
 def test_the_tails_shares_are_those_of_sorting_the_rows_by_hand(seed, quantile):
     random = np.random.default_rng(seed)
+    scores = random.random(60)
+    labels = (random.random(60) < scores).astype(int)
+    on_top, at_bottom, count = plain.tails(labels.tolist(), scores.tolist(), quantile)
+    tails = look_at_tails(labels, scores, quantile)
+    assert isinstance(tails, Tails)
+    assert (tails.negative_on_top, tails.positive_at_bottom) == pytest.approx((on_top, at_bottom))
+    assert tails.rows == count
+    assert tails.shares.tolist() == [tails.negative_on_top, tails.positive_at_bottom]
+    for variance, share in zip(tails.variances, (on_top, at_bottom), strict=True):
+        assert share * (1 - share) / count < variance <= (share * (1 - share) + 0.5 / count) / count * (1 + 1e-12)
+
+
+@given(seed=st.integers(0, 10_000), quantile=st.floats(0.01, 0.5, exclude_max=True))
+def test_the_anchor_rules_rates_are_the_tails_shares(seed, quantile):
+    random = np.random.default_rng(seed)
     scores = random.choice([0.1, 0.2, 0.5, 0.7], 60)
     labels = (random.random(60) < scores).astype(int)
-    rho01, rho10, count = plain.tails(labels.tolist(), scores.tolist(), quantile)
-    assume(rho01 + rho10 < 0.9)
+    tails = look_at_tails(labels, scores, quantile)
+    assume(tails.shares.sum() < 0.9)
     rates = tail_rates(labels, scores, quantile)
-    assert (rates.rho01, rates.rho10) == pytest.approx((rho01, rho10))
-    assert rates.diagnostics["rows_in_a_tail"] == count
-    for variance, share in zip(np.diag(rates.covariance), (rho01, rho10), strict=True):
-        assert share * (1 - share) / count < variance <= (share * (1 - share) + 0.5 / count) / count * (1 + 1e-12)
+    assert (rates.rho01, rates.rho10) == (tails.negative_on_top, tails.positive_at_bottom)
+    assert rates.diagnostics == {"method": "anchor, tails", "rows_in_a_tail": tails.rows}
+    assert rates.covariance == ((tails.variances[0], 0), (0, tails.variances[1]))
+
+
+def test_where_scores_tie_the_order_of_the_rows_does_not_matter():
+    labels = np.repeat([0, 1], 5_000)
+    for ordered in (labels, labels[::-1]):
+        tails = look_at_tails(ordered, np.zeros(10_000), 0.1)
+        # Of 1,000 rows by chance; by row the shares would be 0 or 1.
+        assert tails.shares.tolist() == pytest.approx([0.5, 0.5], abs=4 * 0.5 / np.sqrt(1_000))
+        assert look_at_tails(ordered, np.zeros(10_000), 0.1) == tails
+
+
+def test_tails_that_leave_no_signal_are_shares_but_no_rates():
+    labels, scores = np.repeat([1, 0], 30), np.arange(60) / 60
+    assert look_at_tails(labels, scores, 0.4) == Tails(negative_on_top=1.0, positive_at_bottom=1.0, rows=24)
+    check_refusal(lambda: tail_rates(labels, scores, 0.4), NoiseRateError, "^rho01 must be a number of at least 0")
 
 
 # The region
@@ -125,21 +154,12 @@ def test_bounds_that_leave_no_signal_together_are_a_region_all_the_same():
     assert len(region.corners) == 5
 
 
-TAILS_ARE_NO_RATES = pytest.mark.xfail(
-    strict=True,
-    raises=NoiseRateError,
-    reason="the tails' shares are put into a NoiseRates, which refuses a sum of 1",
-)
-
-
-@TAILS_ARE_NO_RATES
 def test_scores_that_sort_the_wrong_way_round_leave_a_wide_region():
     region = vr.identified_region(log_with_tails(0), scores=-SCORES, quantile=0.1)
     assert region.rho01_most > 0.8
     assert region.rho10_most > 0.7
 
 
-@TAILS_ARE_NO_RATES
 def test_scores_that_sort_the_wrong_way_round_find_no_anchors():
     found = vr.weak_separability_test(log_with_tails(0), TRUE_RATES, scores=-SCORES, quantile=0.1)
     assert found.p_value < 1e-3

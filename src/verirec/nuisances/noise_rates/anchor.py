@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, blocks
+from verirec.data.grid import CellValues, some_values
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.losses import NoiseRates
-from verirec.nuisances.label_model import LabelModel
+from verirec.nuisances.label_model import LabelModel, LabelProbabilities
 from verirec.nuisances.noise_rates.tails import tail_rates
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
@@ -155,7 +155,9 @@ class AnchorNoiseRates:
             return _probability(float(low)), _probability(float(high))
         if self.rule == "quantiles":
             return grid_quantiles(h, self.quantile)
-        lows, highs = zip(*((float(part.min()), float(part.max())) for part in _walk(h)), strict=True)
+        if isinstance(h, LabelProbabilities):
+            return h.extremes
+        lows, highs = zip(*((float(part.min()), float(part.max())) for part in some_values(h)), strict=True)
         return _probability(min(lows)), _probability(max(highs))
 
     def _batch_extremes(
@@ -164,7 +166,9 @@ class AnchorNoiseRates:
         """Find the pairs with the smallest and the largest f among random ones."""
         if predictions is None:
             raise ParameterError('rule="batches" needs predictions: it looks for their smallest and largest')
-        count = whole_number("batches", self.batches) * whole_number("batch_size", self.batch_size)
+        count = whole_number("batches", self.batches, most=10_000) * whole_number(
+            "batch_size", self.batch_size, most=10_000
+        )
         users, items = random.integers(log.n_users, size=count), random.integers(log.n_items, size=count)
         f = as_predictions(predictions, log.n_users, log.n_items).at(users, items)
         ends = [int(np.argmin(f)), int(np.argmax(f))]
@@ -181,16 +185,12 @@ def grid_quantiles(values: CellValues, quantile: float) -> tuple[float, float]:
     [0.09, 0.89]
     """
     counts = np.zeros(_BINS, np.int64)
-    for part in _walk(values):
+    for part in some_values(values):
         _probability(float(part.min())), _probability(float(part.max()))
         counts += np.bincount(np.minimum((part.ravel() * _BINS).astype(np.int64), _BINS - 1), minlength=_BINS)
     below = np.cumsum(counts) / counts.sum()
     low, high = (np.searchsorted(below, share) / _BINS for share in (quantile, 1 - quantile))
     return float(low), float(high)
-
-
-def _walk(values: CellValues) -> Any:
-    return (values.block(*block) for block in blocks(*values.shape))
 
 
 def _probability(value: float) -> float:

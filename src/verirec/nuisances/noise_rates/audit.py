@@ -17,6 +17,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.data.roles import TruthRoles
 from verirec.exceptions import (
     AuditError,
+    EmptyLogError,
     NoiseRateWarning,
     ParameterError,
     SmallAuditWarning,
@@ -93,7 +94,10 @@ class AuditSample:
         user, item, true_label
             The columns; left out, the usual names are tried.
         """
+        if not isinstance(path, str | Path):
+            raise ParameterError(f"path must be a string or a Path; got {path!r}")
         roles = TruthRoles(user, item, true_label)
+        checked_log(log)
         users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit", skip_missing=True)
         return cls(users, items, labels)
 
@@ -102,6 +106,8 @@ class AuditSample:
 
     def rows_in(self, log: FeedbackLog) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """Give the log's rows of the audited pairs, and their true labels; other pairs are left out, with a warning."""
+        if len(log) == 0:
+            raise EmptyLogError("an audit needs a log with rows; it has none")
         checked_positions("the audit's users", self.users, log.n_users)
         checked_positions("the audit's items", self.items, log.n_items)
         logged = cell_keys(log.users, log.items, log.n_items)
@@ -126,7 +132,7 @@ class AuditSample:
         return found[inside], self.true_labels[inside]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AuditNoiseRates:
     r"""Estimate the noise rates from an audit, with their covariance.
 
@@ -235,6 +241,12 @@ class AuditNoiseRates:
                 f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
                 SmallAuditWarning,
             )
+        if min(self._shares(labels, rows)) == 0:
+            warn_caller(
+                f"no audited pair{where} has one of the two labels: the rates then rest on the strata alone, and their "
+                "intervals are too short",
+                NoiseRateWarning,
+            )
         counts = AuditCounts.of(labels, strata, rows, true_labels, None if weights is None else weights[inside])
         estimate_rates = joint_rates if self.method == "joint" else AuditCounts.direct_rates
         rho01, rho10, covariance, facts = estimate_rates(counts)
@@ -254,8 +266,12 @@ class AuditNoiseRates:
     @staticmethod
     def _origin(log: FeedbackLog, labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> AuditOrigin:
         """Say which log was audited, and what share of it: the smaller one, where labels were audited unequally."""
-        shares = [(labels[rows] == label).sum() / max((labels == label).sum(), 1) for label in (0, 1)]
-        return AuditOrigin(log.fingerprint, float(min(shares)))
+        return AuditOrigin(log.fingerprint, min(AuditNoiseRates._shares(labels, rows)))
+
+    @staticmethod
+    def _shares(labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> list[float]:
+        """Give the audited share of the negative labels, and of the positive ones."""
+        return [float((labels[rows] == label).sum() / max((labels == label).sum(), 1)) for label in (0, 1)]
 
     def _by_group(
         self,

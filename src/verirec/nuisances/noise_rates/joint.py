@@ -104,8 +104,9 @@ def joint_rates(counts: AuditCounts) -> Rates:
         positive_if_not = counts.negative * share * rho01 / (1 - said)
         share = (positive_if_said + positive_if_not + audited[:, 1]) / size
         all_positive, all_negative = (share * size).sum(), ((1 - share) * size).sum()
-        rho01 = float(positive_if_not.sum() + wrong1) / float(all_positive)
-        rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / float(all_negative)
+        rho01 = min(float(positive_if_not.sum() + wrong1) / max(float(all_positive), _INSIDE), 1 - _INSIDE)
+        rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / max(float(all_negative), _INSIDE)
+        rho10 = min(rho10, 1 - _INSIDE)
         if max(abs(rho01 - before[0]), abs(rho10 - before[1])) < _CONVERGED:
             break
     else:

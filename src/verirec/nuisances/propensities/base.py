@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions, blocks
+from verirec.data.grid import CellValues, Positions, some_values
 from verirec.exceptions import PropensityError
 from verirec.nuisances.propensities.diagnostics import PropensityDiagnostics, diagnose
 
@@ -92,9 +92,12 @@ class Propensities(CellValues):
 
     @cached_property
     def inverse_total(self) -> float:
-        r"""The sum of 1/p over the whole grid."""
+        r"""The sum of 1/p over the whole grid; estimated from a sample of its cells where it is too large to visit."""
         self.require_everywhere("the sum of 1/p over the grid")
-        return float(sum((1 / self.block(*block)).sum() for block in blocks(*self.shape)))
+        total, count = 0.0, 0
+        for part in some_values(self):
+            total, count = total + float((1 / part).sum()), count + part.size
+        return total / count * self.shape[0] * self.shape[1]
 
     def require_everywhere(self, what: str) -> None:
         """Raise `PropensityError` if propensities are known on observed pairs only."""

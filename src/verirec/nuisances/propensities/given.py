@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy.typing as npt
 
@@ -14,6 +14,7 @@ from verirec.data.predictions import as_predictions
 from verirec.exceptions import PredictionError, PropensityError
 from verirec.nuisances.propensities.base import Propensities
 
+SMALLEST: Final = 1e-50
 _ANY_SHAPE = (2**31 - 1, 2**31 - 1)
 """A function's grid, until a log says how large it is."""
 
@@ -114,7 +115,9 @@ def observed_only(rows: CellValues, users: Positions, items: Positions) -> npt.N
 
 
 def _checked(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    wrong = ~((values > 0) & (values <= 1))
+    wrong = ~((values >= SMALLEST) & (values <= 1))
+    if wrong.any() and (values[wrong] > 0).all() and (values[wrong] < SMALLEST).all():
+        raise PropensityError(f"propensities must be at least {SMALLEST:g}, or weights leave the range of numbers")
     if wrong.any():
         raise PropensityError(
             f"propensities must be above 0 and at most 1; {int(wrong.sum()):,} of {values.size:,} are not "

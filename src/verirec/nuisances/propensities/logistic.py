@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from verirec.nuisances.propensities.simple import log_with_rows
 from verirec.nuisances.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisances.propensities.with_features import FeatureFit, fit_with_features
 from verirec.words import short
+
+LEAST_L2: Final = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +61,18 @@ class LogisticPropensity:
         if not isinstance(self.features, bool):
             raise ParameterError(f"features must be True or False; got {short(self.features)}")
         with_features = self.features and log.user_features is not None and log.item_features is not None
-        l2 = float(with_features) if self.l2 is None else real_number("l2", self.l2, above=0, closed=True)
+        l2 = float(with_features) if self.l2 is None else _checked_l2(self.l2)
         if with_features:
             return _WithFeatures(fit_with_features(log, l2=l2), floor)
         counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
         return _TwoWay(fit_two_way(*counts, l2=l2), floor)
+
+
+def _checked_l2(l2: object) -> float:
+    penalty = real_number("l2", l2, above=0, closed=True)
+    if 0 < penalty < LEAST_L2:
+        raise ParameterError(f"l2 must be 0 or at least {LEAST_L2:g}, or it is lost in rounding; got {penalty:g}")
+    return penalty
 
 
 class _Logistic(Propensities):

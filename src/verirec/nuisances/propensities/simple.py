@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ class _Constant(Propensities):
     def __init__(self, log: FeedbackLog) -> None:
         super().__init__((log.n_users, log.n_items))
         self.share = log.density
+
+    @cached_property
+    def inverse_total(self) -> float:
+        return self.shape[0] * self.shape[1] / self.share
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.full(np.broadcast_shapes(users.shape, items.shape), self.share)
@@ -85,6 +90,10 @@ class _ByItem(Propensities):
     def __init__(self, by_item: Array, log: FeedbackLog, floor: float) -> None:
         super().__init__((log.n_users, log.n_items), floor)
         self.by_item = by_item
+
+    @cached_property
+    def inverse_total(self) -> float:
+        return self.shape[0] * float((1 / np.maximum(self.by_item, self.floor)).sum())
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.broadcast_to(self.by_item[items], np.broadcast_shapes(users.shape, items.shape))
