@@ -78,7 +78,7 @@ def audit_page(audit: LogAudit, template: str = "audit.html", **more: Any) -> st
         kinds=kinds,
         measure=measure,
         plots=plots,
-        surfaces=_surfaces(audit, measure),
+        surfaces=_surfaces(audit),
         suspects=_suspect_rows(audit),
         crowd={
             "users": _crowd(audit.log.users, audit.log.n_users),
@@ -106,13 +106,17 @@ def _noise_numbers(audit: LogAudit) -> dict[str, Any]:
     return numbers | {"groups": [{"rho01": of.rho01, "rho10": of.rho10} for of in audit.noise.rates]}
 
 
-def _surfaces(audit: LogAudit, measure: str) -> list[dict[str, Any]]:
+def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
     """Draw the surfaces: of every two recommenders where they change places, or of the only one."""
     found = audit.sensitivity
     if found is None:
         return []
     drawn = [
-        {"title": "Wrong propensities", "plot": as_svg(propensity_range_plot(found, measure)), "kind": "propensities"}
+        {
+            "title": "Wrong propensities",
+            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss")),
+            "kind": "propensities",
+        }
     ]
     pairs = [(one.first, one.second) for one in audit.comparisons if {one.first, one.second} <= set(found.surfaces)]
     for first, second in pairs[:SURFACES]:
@@ -130,7 +134,7 @@ def _surfaces(audit: LogAudit, measure: str) -> list[dict[str, Any]]:
             drawn.append(
                 {
                     "title": f"{name}, at other noise rates",
-                    "plot": as_svg(surface_plot(found, name, measure)),
+                    "plot": as_svg(surface_plot(found, name, f"{audit.loss} loss")),
                     "kind": "one",
                     "first": name,
                 }

@@ -98,6 +98,8 @@ def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
                     hatch=hatch,
                 )
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: "")
         axes.set_xlabel("how likely a pair is to be logged")
         axes.set_ylabel("share of the pairs")
         axes.legend(frameon=False)
@@ -172,10 +174,10 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
             axes.plot(gammas, high, color=colour, marker=MARKERS[place % len(MARKERS)])
         axes.set_xlabel("odds of being logged are wrong by up to a factor of")
         axes.set_ylabel(measure)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="upper left")
         _plain(axes, grid="both")
 
-    return _figure(draw, height=3.4)
+    return _figure(draw, height=3.4, width=5.6)
 
 
 def as_svg(figure: Figure) -> Markup:

@@ -26,6 +26,7 @@ from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
+MOST_GUESSED: Final = 0.3
 _AT_A_TIME: Final = 4
 _FEWEST: Final = 2
 """Rows of each cell that are asked about in any case, so that no stratum is unknown."""
@@ -99,7 +100,8 @@ def plan_audit(
     half_width, confidence
         Of the intervals of both rates, as `AuditNoiseRates` will give them.
     guess
-        What the rates may be; by default half of what the log allows at most (`identified_region`).
+        What the rates may be; by default the largest that the log allows (`identified_region`), up to .3 each: larger
+        rates need more labels.
     propensities, scores
         As in `AuditNoiseRates.fit`.
     strata
@@ -123,7 +125,7 @@ def plan_audit(
     )
     if guess is None:
         region = identified_region(log, scores=scores)
-        guess = NoiseRates(min(region.rho01_most, 0.8) / 2, min(region.rho10_most, 0.8) / 2)
+        guess = NoiseRates(min(region.rho01_most, MOST_GUESSED), min(region.rho10_most, MOST_GUESSED))
     if not isinstance(guess, NoiseRates):
         raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
     cells = of_row * 2 + log.labels
