@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 MOST_GUESSED: Final = 0.3
 _AT_A_TIME: Final = 4
-_FEWEST: Final = 2
+_FEWEST: Final = 5
 """Rows of each cell that are asked about in any case, so that no stratum is unknown."""
 _INSIDE: Final = 0.02
 
