@@ -106,6 +106,11 @@ class Imputed(Protocol):
         """Give that sum user by user, shape (n_users,)."""
         ...
 
+    @property
+    def weight_slopes(self) -> Array | float:
+        """Derivative of the log of each row's weight in the fit by the log of its propensity."""
+        ...
+
     def influence(self, row_gradient: Array) -> tuple[Array, Array]:
         """Give what each row does to a sum through the imputed errors: by being observed, and by its label.
 
@@ -124,7 +129,10 @@ class Imputed(Protocol):
 class LabelledErrors:
     """Imputed errors made of imputed labels."""
 
-    def __init__(self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved) -> None:
+    def __init__(
+        self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved, weight_slopes: Array | float = -1.0
+    ) -> None:
+        self.weight_slopes = weight_slopes
         self.labels, self.unobserved, self._log = labels, unobserved, rows.log
         self.rows = rows.if_negative + labels.rows * rows.difference
         self.elsewhere = unobserved.total(labels.elsewhere)
@@ -149,6 +157,8 @@ class LabelledErrors:
 
 class GivenErrors:
     """Imputed errors that somebody gave."""
+
+    weight_slopes = 0.0
 
     def __init__(self, rows: Array, elsewhere_by_user: Array, elsewhere_variance: float) -> None:
         self.rows, self.elsewhere_variance = rows, elsewhere_variance
