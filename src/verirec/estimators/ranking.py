@@ -241,7 +241,12 @@ def _ratio(top: Linearised, bottom: Linearised) -> Linearised:
         return np.asarray((getattr(top, name) - value * getattr(bottom, name)) / bottom.value)
 
     return Linearised(
-        value, divided("influence"), divided("label_slopes"), divided("p_slopes"), divided("terms"), facts=top.facts
+        value,
+        divided("influence"),
+        divided("label_slopes"),
+        divided("p_slopes"),
+        lambda: divided("influence"),
+        facts=top.facts,
     )
 
 
@@ -272,5 +277,5 @@ def _auc(rows: Rows, scores: Array) -> Linearised:
         influence,
         rows.weights * (of_liked - of_disliked) / comparisons,
         -influence,
-        influence,
+        lambda: influence,
     )

@@ -137,7 +137,7 @@ class LabelledErrors:
         self.rows = rows.if_negative + labels.rows * rows.difference
         self.elsewhere = unobserved.total(labels.elsewhere)
         self.elsewhere_variance = unobserved.variance(labels.elsewhere)
-        self._label_residuals = rows.labels.values - labels.rows
+        self._row_labels = rows.labels.values
 
     def elsewhere_by_user(self) -> Array:
         """Add up user by user."""
@@ -148,7 +148,7 @@ class LabelledErrors:
         by_user = self.unobserved.by_user + totals(self._log.users, row_gradient, self._log.n_users)
         by_item = self.unobserved.by_item + totals(self._log.items, row_gradient, self._log.n_items)
         slopes = self.labels.row_slopes(by_user, by_item)
-        return slopes * self._label_residuals, slopes
+        return slopes * (self._row_labels - self.labels.rows), slopes
 
     def facts(self) -> dict[str, float]:
         """Report the constant."""
