@@ -190,6 +190,23 @@ def test_columns_and_the_rule_for_labels_can_be_named(figures):
     assert shown == figures("log.csv", "--predictions", "mine=matrix.npy")
 
 
+@pytest.mark.parametrize(
+    ("policy", "newest_first"), [("latest", True), ("latest", False), ("first", True), ("last", False)]
+)
+def test_of_rows_that_name_a_pair_again_the_policy_keeps_one(figures, estimate, folder, policy, newest_first):
+    _, *lines = (folder / "log.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    new = [[user, item, label, 2_000] for user, item, label, _ in rows]
+    old = [[user, item, 1 - int(label), 1_000] for user, item, label, _ in rows]
+    both = new + old if newest_first else old + new
+    write_table(folder / "again.csv", ["user", "item", "label", "when"], *zip(*both, strict=True))
+    shown = figures("again.csv", *GIVEN, "--timestamp", "when", "--duplicates", policy)
+    assert shown == figures("log.csv", *GIVEN)
+    check_mistake(estimate("again.csv", *GIVEN, "--timestamp", "when"), "pairs occur with both labels")
+    if policy == "latest":
+        check_mistake(estimate("again.csv", *GIVEN, "--duplicates", policy), "timestamp")
+
+
 # Noise rates
 
 
@@ -373,7 +390,9 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--interval", "magic"], r"interval must be one of bootstrap, delta; got 'magic'"),
     (["log.csv", *GIVEN, "--confidence", 95], r"confidence must be .*below 1; got 95"),
     (["log.csv", *GIVEN, "--clip", 0.5], r"clip must be .*below 0\.5; got 0\.5"),
-    (["log.csv", *GIVEN, "--sample", 0], r"sample must be a whole number of at least 2; got 0"),
+    (["log.csv", *GIVEN, "--sample", 0], r"sample must be a whole number from 2 to 1,000,000,000; got 0"),
+    (["log.csv", *GIVEN, "--duplicates", "magic"], r"duplicates must be one of .*; got 'magic'"),
+    (["log.csv", *GIVEN, "--timestamp", "when"], r"no column 'when' \(for timestamp\); the columns are: user"),
     (["log.csv", *GIVEN, "--seed", -1], r"Invalid value for '--seed'"),
     (["log.csv", *GIVEN, "--rho01", 0.2], r"--rho01 and --rho10 go together; give both"),
     (["log.csv", *GIVEN, "--rho10", 0.2], r"--rho01 and --rho10 go together; give both"),

@@ -11,17 +11,23 @@ import verirec as vr
 from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
+from verirec.data.predictions import as_predictions
 from verirec.estimators import ESTIMATORS
+from verirec.estimators.cell_losses import CellLosses
+from verirec.estimators.study import Study
 from verirec.exceptions import (
     EmptyLogError,
     LabelError,
     MisfitWarning,
     NoiseRateError,
+    NoiseRateWarning,
     OverlapWarning,
     ParameterError,
     PredictionError,
     PropensityError,
 )
+from verirec.losses import get_loss
+from verirec.nuisances.propensities import as_propensities
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (9, 14)
@@ -144,7 +150,7 @@ def test_propensities_that_do_not_fit_the_log_are_warned_of(factor):
         vr.estimate(world.preferences, world.log, estimators="all", **(options | {"propensities": fitting}))
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("shift", [0.0, 0.2, 0.4, 2.0])
 def test_a_targeted_estimate_that_is_mostly_extrapolated_is_warned_of(grid, log, shift):
     """With errors imputed too large, the targeted step takes as much off the unobserved pairs."""
     errors = vr.estimate(grid.f, log, propensities=grid.p)["dr"].value + np.full(SHAPE, shift)
@@ -159,9 +165,28 @@ def test_a_targeted_estimate_that_is_mostly_extrapolated_is_warned_of(grid, log,
     said = [str(each.message) for each in told if each.category is OverlapWarning]
     expected = (
         f"tdr is {one.value:.3g}, of which {extrapolated:.3g} is extrapolated by 1/p to pairs that are hardly ever "
-        "logged; its interval does not hold"
+        "logged; its interval may not hold"
     )
-    assert said == ([expected] if abs(extrapolated) > 0.25 * abs(one.value) else [])
+    assert said == ([expected] if abs(extrapolated) > 0.5 * abs(one.value) else [])
+    assert bool(said) == (shift == 2)
+
+
+def test_rates_of_an_audit_that_ought_to_have_been_weighted_are_warned_of():
+    world = vr.simulate.world(60, 80, observed=0.4, random_state=0)
+    f = 0.1 + 0.7 * world.preferences
+    rows = np.random.default_rng(0).choice(len(world.log), 400, replace=False)
+    users, items = world.log.users[rows], world.log.items[rows]
+    audit = vr.AuditSample(users, items, world.at(users, items).true_labels)
+    by_label = vr.NaiveBayesPropensity(unbiased=world.log.select(rows)).fit(world.log)
+    weighted, unweighted = (
+        vr.AuditNoiseRates(method="direct").fit(world.log, audit=audit, propensities=p) for p in (by_label, None)
+    )
+    said = "^these propensities depend on the label, and the audit behind the noise rates was not weighted by them"
+    with pytest.warns(NoiseRateWarning, match=said):
+        vr.estimate(f, world.log, propensities=by_label, noise_rates=unweighted)
+    # Neither weighted ones, nor others than from an audit, nor propensities that do not depend on the label.
+    for p, rates in ((by_label, weighted), (by_label, RATES), (world.propensities, unweighted)):
+        vr.estimate(f, world.log, propensities=p, noise_rates=rates)
 
 
 # Imputed by a model
@@ -180,14 +205,17 @@ def test_the_model_imputes_a_row_without_its_own_label(grid, log, name):
             contributions=True,
         )[name].contributions
 
-    kappa = 0.7 if name.startswith("ome") else 1.0
+    losses = CellLosses(as_predictions(grid.f, *SHAPE), get_loss("log"))
+    rates, kappa = (RATES, 0.7) if name.startswith("ome") else (None, 1.0)
+    seed = int(np.random.default_rng(0).integers(2**32))
+    study = Study(log, losses, as_propensities(grid.p, log), "model", None, seed)
+    label_slopes = study.linearised(ESTIMATORS[name], rates)[0].label_slopes
     before = contributions(log.labels, "model")
     for row in (0, 17, len(log) - 1):
         labels = log.labels.copy()
         labels[row] = 1 - labels[row]
-        cell = (log.users[row], log.items[row])
-        change = (LOSSES["log"](grid.f[cell], labels[row]) - LOSSES["log"](grid.f[cell], 1 - labels[row])) / kappa
-        expected = change / grid.p[cell] / grid.f.size
+        # What it says counts whole: nothing is taken off by its own imputed label.
+        expected = label_slopes[row] * (labels[row] - (1 - labels[row])) / kappa
         assert contributions(labels, "model")[row] - before[row] == pytest.approx(expected, rel=1e-9)
         # A constant is fitted to all rows, the row's own included.
         by_constant = contributions(labels, "constant")[row] - contributions(log.labels, "constant")[row]
@@ -327,6 +355,7 @@ def test_estimators_of_the_logged_pairs_do_not_mind_the_others():
         (with_value(-0.1, HALF, (0, 0), (1, 1)), r"2 of 126 are not \(first: -0.1\)"),
         (with_value(1.1, HALF, (8, 13)), r"1 of 126 are not \(first: 1.1\)"),
         (with_value(np.nan, HALF, (8, 13)), r"1 of 126 are not \(first: nan\)"),
+        (with_value(1e-51, HALF, (0, 0)), "^propensities must be at least 1e-50, or weights leave the range of"),
         (HALF.T, r"must be for the log's grid of \(9, 14\); got \(14, 9\)"),
         (HALF[0], r"must be a matrix of numbers or a function of \(users, items\); got float64 of shape \(14,\)"),
         (0.5, r"must be a matrix of numbers or a function of \(users, items\); got float64 of shape \(\)"),
@@ -408,9 +437,12 @@ BY_ITEM = vr.GroupedNoiseRates((RATES, RATES), item_groups=np.zeros(9, int))
         ({"clip": 0}, ParameterError, "clip must be .*above 0 and below 0.5; got 0"),
         ({"clip": 0.5}, ParameterError, "clip must be .*below 0.5; got 0.5"),
         ({"clip": np.nan}, ParameterError, "clip must be .*got nan"),
-        ({"sample": 1}, ParameterError, "sample must be a whole number of at least 2; got 1"),
-        ({"sample": 1e6}, ParameterError, "sample must be a whole number of at least 2; got 1000000.0"),
-        ({"draws": 1}, ParameterError, "draws must be a whole number of at least 2; got 1"),
+        ({"confidence": 1 - 1e-10}, ParameterError, "confidence must be .*below 1; got 0.9999999999"),
+        ({"sample": 1}, ParameterError, "^sample must be a whole number from 2 to 1,000,000,000; got 1$"),
+        ({"sample": 1e6}, ParameterError, "^sample must be a whole number from 2 to .*; got 1000000.0$"),
+        ({"sample": 10**9 + 1}, ParameterError, "^sample must be a whole number from 2 to .*; got 1000000001$"),
+        ({"draws": 19}, ParameterError, "^draws must be a whole number from 20 to 1,000,000; got 19$"),
+        ({"draws": 10**6 + 1}, ParameterError, "^draws must be a whole number from 20 to .*; got 1000001$"),
         ({"random_state": -1}, ParameterError, "random_state must be a whole number of at least 0"),
         ({"propensities": None, "estimators": "tdr", "imputation": "x"}, ParameterError, "imputation must be one of"),
     ],

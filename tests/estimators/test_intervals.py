@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +14,14 @@ import verirec as vr
 from draws import largest_z
 from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
+from verirec.data.predictions import as_predictions
+from verirec.estimators import ESTIMATORS
+from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.intervals import normal_interval
+from verirec.estimators.study import Study
+from verirec.exceptions import OverlapWarning
+from verirec.losses import get_loss
+from verirec.nuisances.propensities import as_propensities
 
 EVERY = (*plain.PLAIN, *plain.DENOISED)
 SOURCES = ["selection", "noise", "propensities", "noise_rates", "sample"]
@@ -20,6 +29,12 @@ COVARIANCE = ((4e-4, -1e-4), (-1e-4, 2e-4))
 ESTIMATED = vr.NoiseRates(0.2, 0.1, COVARIANCE)
 REGION = vr.NoiseRegion(0.3, 0.2)
 LOG = LOSSES["log"]
+
+# The grids are small.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:a bootstrap over:verirec.exceptions.OverlapWarning"),
+    pytest.mark.filterwarnings("ignore:only .* logged pairs are among:verirec.exceptions.OverlapWarning"),
+]
 
 
 def quartic(f, y):
@@ -61,13 +76,37 @@ def influences(grid, name):
     rates = (0.2, 0.1) if name in plain.DENOISED else (0.0, 0.0)
     g = plain.imputed_label(name, grid, LOG, lambda cell: rates)
     imputed = {cell: g * LOG(grid.f[cell], 1) + (1 - g) * LOG(grid.f[cell], 0) for cell in errors}
-    return {cell: (e - imputed[cell]) / grid.p[cell] / size for cell, e in errors.items()}
+    if name.endswith("tdr"):
+        lever = {cell: 1 / grid.p[cell] - 1 for cell in errors}
+        epsilon = sum(lever[c] * (errors[c] - imputed[c]) for c in errors) / sum(one**2 for one in lever.values())
+        imputed = {cell: imputed[cell] + epsilon * lever[cell] for cell in errors}
+    through = through_imputed(grid, name, rates)
+    return {cell: (e - imputed[cell]) / grid.p[cell] / size + through[cell] for cell, e in errors.items()}
+
+
+def through_imputed(grid, name, rates=(0.0, 0.0)):
+    """Give what each row does to a doubly robust estimate by moving the label that all cells are imputed with."""
+    gain = 0.0
+    for cell in grid.cells:
+        times = 1 - (1 / grid.p[cell] if cell in grid.labels else 0.0)
+        gain += times * (LOG(grid.f[cell], 1) - LOG(grid.f[cell], 0))
+    g = plain.imputed_label(name, grid, LOG, lambda cell: rates)
+    pulls = {}
+    for cell in grid.labels:
+        p, difference = grid.p[cell], LOG(grid.f[cell], 1) - LOG(grid.f[cell], 0)
+        pulls[cell] = (1 - p) / p**2 * difference**2 if name.endswith("mrdr") else 1 / p
+    whole, (rho01, rho10) = sum(pulls.values()), rates
+    residuals = {cell: (r - rho10) / (1 - rho01 - rho10) - g for cell, r in grid.labels.items()}
+    return {cell: gain * pull / whole * residuals[cell] / len(grid.cells) for cell, pull in pulls.items()}
 
 
 # Selection and noise
 
 
-@pytest.mark.parametrize("name", ["ips", "snips", "dr", "mrdr", "ome-ips", "ome-snips", "ome-dr", "ome-mrdr"])
+SUMMED = ["ips", "snips", "dr", "mrdr", "tdr"]
+
+
+@pytest.mark.parametrize("name", [*SUMMED, *(f"ome-{name}" for name in SUMMED)])
 def test_selections_part_is_the_variance_of_poisson_sampling(grid, name):
     expected = sum((1 - grid.p[cell]) * a**2 for cell, a in influences(grid, name).items())
     assert estimated(grid)[name].diagnostics["variance"]["selection"] == pytest.approx(expected, rel=1e-9)
@@ -82,14 +121,46 @@ def test_an_estimate_that_takes_the_log_for_a_sample_has_the_error_of_a_mean(gri
 
 @pytest.mark.parametrize("name", ["ome-ips", "ome-snips", "ome-dr", "ome-mrdr"])
 def test_noises_part_is_what_wrong_labels_leave_in_the_corrected_ones(grid, name):
-    scale = sum(1 / grid.p[cell] for cell in grid.labels) if name == "ome-snips" else len(grid.cells)
     expected = 0.0
     for cell, r in grid.labels.items():
-        slope = (LOG(grid.f[cell], 1) - LOG(grid.f[cell], 0)) / grid.p[cell] / scale
+        # All of them are linear in each label.
+        ends = (replace(grid, labels=grid.labels | {cell: label}) for label in (0, 1))
+        if_negative, if_positive = (plain.estimate(name, end, LOG, (0.2, 0.1)) for end in ends)
+        slope = 0.7 * (if_positive - if_negative)
         corrected = (r - 0.1) / 0.7
         variance = ((1 - corrected) * 0.1 * 0.9 + corrected * 0.2 * 0.8) / 0.7**2
         expected += grid.p[cell] * slope**2 * variance
     assert estimated(grid)[name].diagnostics["variance"]["noise"] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dr", "ome-dr", "mrdr", "ome-mrdr"])
+def test_the_slopes_by_propensity_are_those_of_the_plain_formula(grid, name):
+    log = log_of(grid)
+    losses = CellLosses(as_predictions(grid.f, *grid.f.shape), get_loss("log"))
+    study = Study(log, losses, as_propensities(grid.p, log), "constant", None, 0)
+    rates = vr.NoiseRates(0.2, 0.1) if name in plain.DENOISED else None
+    found = study.linearised(ESTIMATORS[name], rates)[0].p_slopes
+
+    def value(cell, log_p):
+        p = grid.p.copy()
+        p[cell] = math.exp(log_p)
+        return plain.estimate(name, replace(grid, p=p), LOG, (0.2, 0.1))
+
+    at = {cell: math.log(grid.p[cell]) for cell in grid.labels}
+    expected = [(value(cell, log_p + 1e-5) - value(cell, log_p - 1e-5)) / 2e-5 for cell, log_p in at.items()]
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dr", "mrdr", "tdr", "ome-dr", "ome-mrdr", "ome-tdr"])
+def test_no_row_does_anything_through_imputed_errors_that_are_given(grid, name):
+    given = np.random.default_rng(1).uniform(0, 1.5, grid.f.shape)
+    errors, lever = errors_of(grid, name), {cell: 1 / grid.p[cell] - 1 for cell in grid.labels}
+    epsilon = 0.0
+    if name.endswith("tdr"):
+        epsilon = sum(lever[c] * (errors[c] - given[c]) for c in errors) / sum(one**2 for one in lever.values())
+    expected = [(e - given[c] - epsilon * lever[c]) / grid.p[c] / grid.f.size for c, e in errors.items()]
+    found = estimated(grid, estimators=name, imputation=given, contributions=True)[name].contributions
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_plain_labels_have_no_part_of_noise_or_of_its_rates(grid):
@@ -208,8 +279,8 @@ def test_rates_from_an_audit_of_the_log_itself_cancel_in_part(audited):
     own, apart = (rates_parts(grid, first, of) for of in (rates, without_source(rates)))
     for name, part in apart.items():
         assert part > 0
-        # All rows were audited: 1 - 2f is -1.
-        assert own[name] == pytest.approx(-part, rel=1e-9)
+        # All rows were audited: 1 - 2f would be -1.
+        assert own[name] == 0
 
 
 def test_rates_from_an_audit_of_another_log_keep_their_full_covariance(audited):
@@ -284,7 +355,7 @@ def sandwich(grid, name):
     value = plain.estimate(name, grid, LOG)
     errors, (n_users, _) = errors_of(grid, name), grid.f.shape
     g = plain.imputed_label(name, grid, LOG, lambda cell: (0.0, 0.0))
-    mass = sum(1 / grid.p[cell] for cell in errors)
+    mass, through = sum(1 / grid.p[cell] for cell in errors), through_imputed(grid, name)
     by_user = [0.0 if name == "snips" else -value / n_users for _ in range(n_users)]
     for cell in grid.cells:
         user, weight = cell[0], 1 / grid.p[cell]
@@ -293,7 +364,7 @@ def sandwich(grid, name):
             by_user[user] += weight * (errors[cell] - value) / mass
         elif name == "dr":
             correction = weight * (errors[cell] - imputed) if cell in errors else 0.0
-            by_user[user] += (imputed + correction) / len(grid.cells)
+            by_user[user] += (imputed + correction) / len(grid.cells) + through.get(cell, 0.0)
     return math.sqrt(sum(part**2 for part in by_user))
 
 
@@ -335,7 +406,6 @@ def test_an_estimator_and_its_noise_corrected_form_draw_the_same_users(grid):
         assert found[name].standard_error == pytest.approx(found[denoised].standard_error, rel=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="streams are by formula, which dr and mrdr share, and not by estimator")
 def test_different_estimators_draw_different_users(grid):
     # mrdr with given errors is dr with given errors.
     options = {"imputation": np.full(grid.f.shape, 0.6), "estimators": ["dr", "mrdr"], "noise_rates": None}
@@ -374,6 +444,19 @@ def test_bootstrapped_estimates_lie_around_the_estimate(grid, name, imputation):
     middle = sum(one.interval) / 2
     assert one.interval[0] < one.value < one.interval[1]
     assert abs(middle - one.value) < one.standard_error
+
+
+@pytest.mark.parametrize("n_users", [9, 10])
+def test_a_bootstrap_over_few_users_is_warned_of(n_users):
+    grid = plain.small_grid(0, (n_users + 2, 14))
+    # Users without rows do not count.
+    grid = replace(grid, labels={cell: label for cell, label in grid.labels.items() if cell[0] < n_users})
+    options = {"propensities": vr.ConstantPropensity(), "estimators": "naive", "interval": "bootstrap", "draws": 20}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        vr.estimate(grid.f, log_of(grid), **options)
+    expected = "a bootstrap over 9 users with rows says next to nothing: take interval='delta'"
+    assert [(str(one.message), one.category) for one in told] == ([(expected, OverlapWarning)] if n_users < 10 else [])
 
 
 # Ranges over what the rates may be

@@ -75,7 +75,12 @@ def test_the_covariance_is_less_what_an_audit_of_the_rows_shares_with_their_nois
     rates = NoiseRates(0.2, 0.1, COVARIANCE, AuditOrigin(17, share))
     both = GroupedNoiseRates([rates, NoiseRates(0.1, 0.1, COVARIANCE)], user_groups=[0, 1])
     # By default the labels are not those that were audited.
-    for options, factor in (({"log": 17}, 1 - 2 * share), ({"log": 18}, 1), ({"log": None}, 1), ({}, 1)):
+    for options, factor in (
+        ({"log": 17}, {0: 1, 0.25: 0.5, 1: 0}[share]),
+        ({"log": 18}, 1),
+        ({"log": None}, 1),
+        ({}, 1),
+    ):
         expected = factor * np.array(COVARIANCE)
         np.testing.assert_allclose(corrected(BOTH, rates, **options).covariance, expected, rtol=1e-12)
         found = corrected(BOTH, both, **options).covariance

@@ -24,6 +24,10 @@ BLOCK_CELLS: Final = 1 << 20
 """Cells of one block: 8 MB a float64 array, small enough to stay near the processor."""
 
 
+_GATHERED: Final = 1 << 16
+"""Pairs whose vectors are looked up at a time."""
+
+
 class CellValues(ABC):
     """A number for every cell of the grid, worked out where it is asked for and never stored whole.
 
@@ -88,6 +92,11 @@ class FactorCells(CellValues):
         """Multiply; a rectangle is one matrix product."""
         if _is_rectangle(users, items):
             products = self.user_factors[users[:, 0]] @ self.item_factors[items[0]].T
+        elif users.ndim == 1 and users.shape == items.shape:
+            # In parts: the vectors of all pairs together would take many times the room of the result.
+            products = np.empty(len(users), np.result_type(self.user_factors, self.item_factors))
+            for part in parts_of(len(users), size=_GATHERED):
+                products[part] = np.einsum("nk,nk->n", self.user_factors[users[part]], self.item_factors[items[part]])
         else:
             products = np.einsum("...k,...k->...", self.user_factors[users], self.item_factors[items])
         return np.asarray(products + self.user_constants[users] + (self.item_constants[items] + self.constant))

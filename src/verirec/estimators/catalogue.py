@@ -111,3 +111,10 @@ def imputation_weights(estimator: Estimator, rows: Rows) -> Array:
     if estimator.for_least_variance:
         return np.asarray((1 - rows.p) * rows.weights**2 * rows.difference**2)
     return rows.weights
+
+
+def imputation_weight_slopes(estimator: Estimator, rows: Rows) -> Array | float:
+    """Give the derivative of these weights' logs by the log of p: -1 of 1/p, -(2 - p)/(1 - p) of (1 - p)/p^2."""
+    if not estimator.for_least_variance:
+        return -1.0
+    return np.asarray(np.where(rows.p < 1, -(2 - rows.p) / np.maximum(1 - rows.p, 1e-12), 0.0))

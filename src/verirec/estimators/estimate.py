@@ -14,12 +14,12 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
-from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
-from verirec.exceptions import MisfitWarning, NoiseRateWarning, OverlapWarning, PredictionError, warn_caller
-from verirec.losses import LossLike, NoiseRates, NoiseRegion, get_loss
+from verirec.exceptions import MisfitWarning, OverlapWarning, PredictionError, warn_caller
+from verirec.losses import LossLike, NoiseRegion, get_loss
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
 
@@ -125,12 +125,7 @@ def estimate(
     results = {one.name: at_rates_or_region(at, one, rates, noise_rates, least) for one in selected}
     _warn_of_weights(selected, study)
     _warn_of_extrapolation(results)
-    if rates is not None and study.propensities.depends_on_label and rates_need_weights(rates):
-        warn_caller(
-            "these propensities depend on the label, and the audit behind the noise rates was not weighted by them: "
-            "fit it with propensities=...",
-            NoiseRateWarning,
-        )
+    warn_of_unweighted_audit(study.propensities, rates)
     return Estimates(results, f"the {study.losses.loss.name} loss")
 
 
@@ -194,12 +189,6 @@ def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
             f"{', '.join(over)} need predictions for all {study.log.n_cells:,} pairs; got {len(covered):,}. Those that "
             "need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
         )
-
-
-def rates_need_weights(rates: Rates) -> bool:
-    """Tell whether rates come from an audit that was taken as it was."""
-    one = rates if isinstance(rates, NoiseRates) else rates.rates[0]
-    return one.audit is not None and not one.diagnostics.get("weighted", False)
 
 
 def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> None:

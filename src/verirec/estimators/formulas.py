@@ -9,6 +9,7 @@ N is the number of all pairs, w = 1/p, and sums without a range are over the obs
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -41,7 +42,7 @@ class Linearised:
     p_slopes
         Derivative by the log of each row's propensity.
     terms
-        Each row's part of the numerator, divided by the denominator.
+        Gives each row's part of the numerator, divided by the denominator: a bootstrap alone asks for it.
     shares
         Each row's part of the denominator, adding up to 1; `None` where the denominator is the number of cells.
     imputed
@@ -58,7 +59,7 @@ class Linearised:
     influence: Array
     label_slopes: Array
     p_slopes: Array
-    terms: Array
+    terms: Callable[[], Array]
     shares: Array | None = None
     imputed: Imputed | None = None
     sample_variance: float = 0.0
@@ -84,8 +85,8 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
         value,
         (rows.errors - imputed.rows + through_imputed) / rows.n_cells,
         (rows.difference + slopes) / rows.n_cells,
-        -through_imputed / rows.n_cells,
-        (rows.errors + through_imputed) / rows.n_cells,
+        imputed.weight_slopes * through_imputed / rows.n_cells,
+        lambda: (rows.errors + through_imputed) / rows.n_cells,
         imputed=imputed,
         sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
         facts=imputed.facts(),
@@ -95,7 +96,7 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
 def ips(rows: Rows, _: Imputed) -> Linearised:
     r""":math:`\sum w e / N`. Schnabel et al. (2016), "Recommendations as treatments"."""
     terms = rows.weights * rows.errors / rows.n_cells
-    return Linearised(float(terms.sum()), terms, rows.weights * rows.difference / rows.n_cells, -terms, terms)
+    return Linearised(float(terms.sum()), terms, rows.weights * rows.difference / rows.n_cells, -terms, lambda: terms)
 
 
 def snips(rows: Rows, _: Imputed) -> Linearised:
@@ -148,7 +149,7 @@ def sdr(rows: Rows, imputed: Imputed) -> Linearised:
         influence,
         plain.label_slopes,
         -influence,
-        influence + plain.value * shares,
+        lambda: influence + plain.value * shares,
         shares,
         sample_variance=slope**2 * imputed.elsewhere_variance / rows.n_cells**2,
         facts=imputed.facts() | {"tilt": tilt, "balance_residual": residual},
@@ -165,7 +166,7 @@ def _self_normalised(rows: Rows, weights: Array) -> Linearised:
     shares = _shares(own)
     value = float(shares @ rows.errors)
     influence = shares * (rows.errors - value)
-    return Linearised(value, influence, shares * rows.difference, -influence, shares * rows.errors, shares)
+    return Linearised(value, influence, shares * rows.difference, -influence, lambda: shares * rows.errors, shares)
 
 
 def _doubly_robust(
@@ -180,8 +181,8 @@ def _doubly_robust(
         value,
         correction + through,
         (rows.weights * rows.difference + slopes) / rows.n_cells,
-        -correction - through,
-        correction + through + imputed_rows / rows.n_cells,
+        imputed.weight_slopes * through - correction,
+        lambda: correction + through + imputed_rows / rows.n_cells,
         imputed=imputed,
         sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
         facts=facts,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.exceptions import EmptyLogError, LabelError, ParameterError
+from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.nuisances.propensities import Propensities
 
 Rates = NoiseRates | GroupedNoiseRates
 
@@ -44,3 +45,17 @@ def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:
         raise ParameterError(
             f"the log has row weights, which {', '.join(helpless)} cannot use: the unobserved pairs have none"
         )
+
+
+def warn_of_unweighted_audit(propensities: Propensities, rates: Rates | None) -> None:
+    """Say so where labels decide what is logged, and an audit of logged pairs was taken as it was."""
+    if rates is None or not propensities.depends_on_label:
+        return
+    for one in [rates] if isinstance(rates, NoiseRates) else rates.rates:
+        if one.audit is not None and not one.diagnostics.get("weighted", False):
+            warn_caller(
+                "these propensities depend on the label, and the audit behind the noise rates was not weighted by "
+                "them: fit it with propensities=...",
+                NoiseRateWarning,
+            )
+            return

@@ -170,7 +170,7 @@ def bootstrapped(
 def _values_by_users(linearised: Linearised, rows: Rows, draws: int, random: np.random.Generator) -> Array:
     """Draw whole users with replacement, and give the estimate of each draw."""
     log, n_users = rows.log, rows.log.n_users
-    numerators = totals(log.users, linearised.terms, n_users)
+    numerators = totals(log.users, linearised.terms(), n_users)
     if linearised.imputed is not None:
         numerators += linearised.imputed.elsewhere_by_user() / rows.n_cells
     if linearised.shares is None:

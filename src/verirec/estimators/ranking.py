@@ -18,7 +18,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.formulas import Linearised, dr
-from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
 from verirec.estimators.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.rows import LabelledErrors, Rows
@@ -109,6 +109,7 @@ def estimate_ranking(
     if isinstance(noise_rates, NoiseRegion):
         return Estimates(_over_region(at, noise_rates), what)
     found = at(rates)
+    warn_of_unweighted_audit(fitted, rates)
     _warn_if_impossible(found)
     return Estimates(found, what)
 
@@ -240,7 +241,12 @@ def _ratio(top: Linearised, bottom: Linearised) -> Linearised:
         return np.asarray((getattr(top, name) - value * getattr(bottom, name)) / bottom.value)
 
     return Linearised(
-        value, divided("influence"), divided("label_slopes"), divided("p_slopes"), divided("terms"), facts=top.facts
+        value,
+        divided("influence"),
+        divided("label_slopes"),
+        divided("p_slopes"),
+        lambda: divided("influence"),
+        facts=top.facts,
     )
 
 
@@ -271,5 +277,5 @@ def _auc(rows: Rows, scores: Array) -> Linearised:
         influence,
         rows.weights * (of_liked - of_disliked) / comparisons,
         -influence,
-        influence,
+        lambda: influence,
     )

@@ -106,6 +106,11 @@ class Imputed(Protocol):
         """Give that sum user by user, shape (n_users,)."""
         ...
 
+    @property
+    def weight_slopes(self) -> Array | float:
+        """Derivative of the log of each row's weight in the fit by the log of its propensity."""
+        ...
+
     def influence(self, row_gradient: Array) -> tuple[Array, Array]:
         """Give what each row does to a sum through the imputed errors: by being observed, and by its label.
 
@@ -124,12 +129,15 @@ class Imputed(Protocol):
 class LabelledErrors:
     """Imputed errors made of imputed labels."""
 
-    def __init__(self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved) -> None:
+    def __init__(
+        self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved, weight_slopes: Array | float = -1.0
+    ) -> None:
+        self.weight_slopes = weight_slopes
         self.labels, self.unobserved, self._log = labels, unobserved, rows.log
         self.rows = rows.if_negative + labels.rows * rows.difference
         self.elsewhere = unobserved.total(labels.elsewhere)
         self.elsewhere_variance = unobserved.variance(labels.elsewhere)
-        self._label_residuals = rows.labels.values - labels.rows
+        self._row_labels = rows.labels.values
 
     def elsewhere_by_user(self) -> Array:
         """Add up user by user."""
@@ -140,7 +148,7 @@ class LabelledErrors:
         by_user = self.unobserved.by_user + totals(self._log.users, row_gradient, self._log.n_users)
         by_item = self.unobserved.by_item + totals(self._log.items, row_gradient, self._log.n_items)
         slopes = self.labels.row_slopes(by_user, by_item)
-        return slopes * self._label_residuals, slopes
+        return slopes * (self._row_labels - self.labels.rows), slopes
 
     def facts(self) -> dict[str, float]:
         """Report the constant."""
@@ -149,6 +157,8 @@ class LabelledErrors:
 
 class GivenErrors:
     """Imputed errors that somebody gave."""
+
+    weight_slopes = 0.0
 
     def __init__(self, rows: Array, elsewhere_by_user: Array, elsewhere_variance: float) -> None:
         self.rows, self.elsewhere_variance = rows, elsewhere_variance

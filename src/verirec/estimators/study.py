@@ -13,7 +13,7 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MOST_CELLS, SAMPLE_CELLS, CellValues, Positions, totals
 from verirec.data.predictions import as_predictions
-from verirec.estimators.catalogue import Estimator, imputation_weights
+from verirec.estimators.catalogue import Estimator, imputation_weight_slopes, imputation_weights
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.inputs import Rates
@@ -127,7 +127,7 @@ class Study:
             labels = impute_additive(rows.labels.values, self.log, weights, np.random.default_rng([self.seed, 1]))
         else:
             labels = impute_constant(rows.labels.values, self.log, weights)
-        imputed = LabelledErrors(labels, rows, self.unobserved)
+        imputed = LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
         if rows.kept:
             self._fits[key] = rows, imputed
         return imputed

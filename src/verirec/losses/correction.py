@@ -69,7 +69,7 @@ def correct_labels(
     """
     plain = labels.astype(np.float64)
     if rates is None:
-        return CorrectedLabels(plain, np.zeros_like(plain))
+        return CorrectedLabels(plain, np.broadcast_to(0.0, plain.shape))
     covariance = rates.covariance_beside_noise(log)
     if isinstance(rates, NoiseRates):
         return _corrected(plain, rates.rho01, rates.rho10, covariance, None)

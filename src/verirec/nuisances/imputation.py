@@ -53,7 +53,7 @@ class ImputedLabels:
 
     rows: Array
     elsewhere: Additive
-    fits: tuple[tuple[_TwoWayLeastSquares, npt.NDArray[np.int64]], ...]
+    fits: tuple[tuple[_TwoWayLeastSquares, npt.NDArray[np.int64] | slice], ...]
 
     def row_slopes(self, by_user: Array, by_item: Array) -> Array:
         """Give the derivative of a sum over cells by each row's label, given the sum's derivative by cell.
@@ -82,7 +82,7 @@ def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedL
     """
     problem = _TwoWayLeastSquares(log, weights, np.inf)
     fitted = problem.fit(labels)
-    return ImputedLabels(fitted.at(log.users, log.items), fitted, ((problem, np.arange(len(log))),))
+    return ImputedLabels(np.broadcast_to(fitted.constant, len(log)), fitted, ((problem, slice(None)),))
 
 
 def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_state: RandomState) -> ImputedLabels:
@@ -135,6 +135,8 @@ class _TwoWayLeastSquares:
     def row_slopes(self, by_user: Array, by_item: Array) -> Array:
         """Give the derivative of a linear function of the constants by each row's label: the fit's transpose."""
         solved = self._solve(float(by_user.sum()), by_user, by_item)
+        if self.penalty == np.inf:
+            return self.weights * solved.constant
         return self.weights * solved.at(self.log.users, self.log.items)
 
     def _solve(self, total: float, by_user: Array, by_item: Array) -> Additive:

@@ -386,6 +386,42 @@ def test_an_audit_below_200_is_called_small_and_one_of_200_is_not(world, method)
         model.fit(world.log, audit=random_audit(world, 200))
 
 
+@pytest.mark.parametrize("label", [0, 1])
+def test_an_audit_of_one_label_only_is_warned_of(world, label):
+    rows = np.flatnonzero(world.log.labels == label)[:300]
+    with pytest.warns(NoiseRateWarning, match="^no audited pair has one of the two labels: the rates then rest on"):
+        rates = vr.AuditNoiseRates().fit(world.log, audit=audit_of(world, rows))
+    assert rates.audit.share == 0
+
+
+@pytest.mark.parametrize("method", ["joint", "direct"])
+def test_where_labels_decide_what_is_logged_the_rates_are_right_only_if_weighted(method):
+    """As naive Bayes has it: of what is said, one label is logged four times as often."""
+    found, shape = {"weighted": [], "not": []}, (60, 80)
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        truth = (random.random(shape) < random.uniform(0.1, 0.9, shape[1])).astype(int)
+        said = vr.NoiseRates(*TRUE_RATES).observe(truth, random.random(shape))
+        logged, asked = random.random(shape) < np.where(said == 1, 0.4, 0.1), random.random(shape) < 0.3
+        log, sample = (
+            vr.FeedbackLog.from_arrays(*np.nonzero(seen), said[seen], n_users=60, n_items=80)
+            for seen in (logged, asked)
+        )
+        rows = random.choice(len(log), 400, replace=False)
+        audit = vr.AuditSample(log.users[rows], log.items[rows], truth[log.users[rows], log.items[rows]])
+        propensities = vr.NaiveBayesPropensity(unbiased=sample).fit(log)
+        for case, p in (("weighted", propensities), ("not", None)):
+            rates = vr.AuditNoiseRates(method=method).fit(log, audit=audit, propensities=p)
+            assert rates.diagnostics["weighted"] == (case == "weighted")
+            found[case].append(both_rates(rates))
+    z = {
+        case: (np.mean(rates, axis=0) - TRUE_RATES) / (np.std(rates, axis=0, ddof=1) / np.sqrt(40))
+        for case, rates in found.items()
+    }
+    assert (np.abs(z["weighted"]) < 3.5).all()
+    assert (np.abs(z["not"]) > 10).all()
+
+
 @pytest.mark.parametrize("method", ["joint", "direct"])
 def test_rates_of_zero_come_with_a_warning_and_a_positive_covariance(method):
     noiseless = vr.simulate.world(100, 150, noise_rates=vr.NoiseRates(0, 0), observed=0.25, random_state=0)

@@ -13,15 +13,19 @@ from plain_formulas import propensities as plain
 from refusals import check_refusal
 from verirec import (
     ConstantPropensity,
+    FeedbackLog,
     GivenPropensity,
     LoggedPropensity,
     LogisticPropensity,
     NaiveBayesPropensity,
+    NoiseRates,
     PopularityPropensity,
     Propensities,
+    estimate,
+    simulate,
 )
 from verirec.data.grid import DenseCells
-from verirec.exceptions import ParameterError, PropensityError
+from verirec.exceptions import MisfitWarning, ParameterError, PropensityError
 from verirec.nuisances.propensities import as_propensities
 from verirec.nuisances.propensities.base import default_floor
 
@@ -195,3 +199,57 @@ def test_a_model_is_named_settings_that_stay_as_they_are(kind):
         kind().floor = 0.1
     assert kind(floor=0.1) == kind(floor=0.1) != kind()
     assert "floor=0.1" in repr(kind(floor=0.1))
+
+
+# Held-out rows
+
+
+@given(MATRICES, st.floats(0.01, 1), st.floats(0, 0.5))
+def test_thinned_propensities_are_a_share_of_the_floored_ones(matrix, share, floor):
+    whole = GivenPropensity(matrix, floor=floor)
+    thinned = whole.thinned(share)
+    expected = [[share * max(p, floor) for p in row] for row in matrix]
+    assert everywhere(thinned).tolist() == expected
+    assert thinned.count_floored(LOG) == whole.count_floored(LOG)
+    assert thinned.inverse_total == pytest.approx(whole.inverse_total / share)
+
+
+def test_thinned_propensities_know_and_change_what_the_whole_ones_do():
+    random = np.random.default_rng(0)
+    slopes, influence = random.normal(size=(2, len(LOG)))
+    for whole in (ConstantPropensity().fit(LOG), LogisticPropensity(l2=1.0).fit(LOG)):
+        change = whole.variance_change(LOG, slopes, influence)
+        assert change != 0
+        assert whole.thinned(0.3).variance_change(LOG, slopes, influence) == change
+        assert (whole.thinned(0.3).known_everywhere, whole.thinned(0.3).depends_on_label) == (True, False)
+    by_label = NaiveBayesPropensity(unbiased=LOG).fit(LOG).thinned(0.3)
+    assert (by_label.known_everywhere, by_label.depends_on_label) == (False, True)
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.1, np.nan, "half", None])
+def test_a_share_that_is_none_is_refused(share):
+    check_refusal(lambda: ConstantPropensity().fit(LOG).thinned(share), ParameterError, "^share must be ")
+
+
+@pytest.mark.parametrize("model", [ConstantPropensity(), LogisticPropensity()], ids=["constant", "logistic"])
+def test_held_out_rows_are_judged_with_the_whole_logs_propensities_thinned(model):
+    world = simulate.world(60, 80, observed=0.4, selectivity=0, noise_rates=NoiseRates(0, 0), random_state=1)
+    f = 0.1 + 0.7 * world.preferences
+    # Each model is judged where it is right.
+    p = np.full(f.shape, 0.4) if isinstance(model, ConstantPropensity) else world.propensities
+    random, truth, found = np.random.default_rng(2), world.true_inaccuracy(f), []
+    for _ in range(200):
+        seen = random.random(p.shape) < p
+        users, items = np.nonzero(seen)
+        log = FeedbackLog.from_arrays(users, items, world.true_labels[seen], n_users=60, n_items=80)
+        held_out = log.select(random.random(len(log)) < 0.3)
+        thinned = model.fit(log).thinned(0.3)
+        one = estimate(f, held_out, propensities=thinned, estimators="snips")["snips"]
+        assert abs(one.diagnostics["mass"] - 1) < 0.2
+        found.append((one.value, one.standard_error))
+    values, errors = np.array(found).T
+    assert abs(values.mean() - truth) < 3.5 * values.std(ddof=1) / np.sqrt(200)
+    # The spread of 200 draws is itself within 5% (one standard error) of the truth.
+    assert np.sqrt((errors**2).mean()) == pytest.approx(values.std(ddof=1), rel=0.17)
+    with pytest.warns(MisfitWarning, match=r"^the rows' weights add up to 0\.[23]\d of all pairs"):
+        estimate(f, held_out, propensities=model.fit(log), estimators="ips")

@@ -214,6 +214,7 @@ FEATURED = plain.log_of([[1, 0], [0, 1]], user_features=[[0.0], [1.0]], item_fea
     ("arguments", "message"),
     [
         ({"l2": -1}, r"^l2 must be a finite number at least 0; got -1$"),
+        ({"l2": 1e-10}, r"^l2 must be 0 or at least 1e-09, or it is lost in rounding; got 1e-10$"),
         ({"l2": "1"}, r"^l2 must be .*; got '1'$"),
         ({"l2": math.nan}, r"^l2 must be .*; got nan$"),
         ({"l2": math.inf}, r"^l2 must be .*; got inf$"),
