@@ -3,7 +3,8 @@
     pip install cleanlab      # in an environment of its own that has verirec
     python benchmarks/suspects.py [--worlds 10]
 
-Both get the same cross-fitted probabilities (user and item constants); ours knows the noise rates from an audit of 300 pairs.
+Both get the same cross-fitted probabilities (user and item constants); ours knows the noise rates from an audit of 300
+pairs.
 """
 
 from __future__ import annotations

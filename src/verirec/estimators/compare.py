@@ -99,7 +99,7 @@ def _minus(one: Linearised, two: Linearised) -> Linearised:
         influence=one.influence - two.influence,
         label_slopes=one.label_slopes - two.label_slopes,
         p_slopes=one.p_slopes - two.p_slopes,
-        terms=one.terms - two.terms,
+        terms=lambda: one.terms() - two.terms(),
         # The same cells were sampled for both; as if they were not, to be on the safe side.
         sample_variance=one.sample_variance + two.sample_variance,
         imputed=None,

@@ -141,7 +141,9 @@ def make_study(
     sample: int | None,
     random_state: RandomState,
 ) -> Study:
-    """Check what an estimate is given, and put it together; see `estimate`."""
+    """Check what an estimate is given, and put it together (see `estimate`); a study made before is taken as it is."""
+    if isinstance(predictions, Study):
+        return predictions
     study = Study(
         judgeable(log),
         CellLosses(

@@ -90,7 +90,8 @@ class Study:
             return self._plain_rows
         if id(rates) not in self._rows_by_rates:
             labels = corrected_rows(self.log, rates)
-            # The rates are kept too, so that no others can have their id.
+            # The rates are kept too, so that no others can have their id; and only a few, as each takes room.
+            _make_room(self._rows_by_rates)
             self._rows_by_rates[id(rates)] = rates, replace(self._plain_rows, labels=labels)
         return self._rows_by_rates[id(rates)][1]
 
@@ -129,6 +130,7 @@ class Study:
             labels = impute_constant(rows.labels.values, self.log, weights)
         imputed = LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
         if rows.kept:
+            _make_room(self._fits)
             self._fits[key] = rows, imputed
         return imputed
 
@@ -178,6 +180,13 @@ def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
     return correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
 
 
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Let go of the oldest of what is kept, where there is much of it."""
+    while len(kept) >= _KEPT:
+        kept.pop(next(iter(kept)))
+
+
+_KEPT: Final = 12
 _NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
 
 

@@ -15,8 +15,11 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators import Estimate, EstimateRange, Estimates, compare, estimate, sensitivity
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
 from verirec.estimators.inputs import judgeable
 from verirec.estimators.sensitivity import Sensitivity
+from verirec.estimators.study import Study
 from verirec.exceptions import PredictionError, VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisances.noise_rates import AuditNoiseRates, AuditPlan, AuditSample, identified_region, plan_audit
@@ -215,9 +218,10 @@ def run_audit(
             "random_state": random_state,
         }
         judged = options | {"loss": loss, "clip": clip, "sample": sample}
-        recommenders, comparisons = _judge(log, dict(predictions or {}), judged, progress)
+        studies = _studies(log, predictions or {}, judged)
+        recommenders, comparisons = _judge(log, studies, judged, progress)
         progress("Trying other noise rates and propensities")
-        surfaces = _surfaces(log, dict(predictions or {}), recommenders, judged, noise)
+        surfaces = _surfaces(log, studies, recommenders, judged, noise)
         liked = estimate(_half, log, estimators="ome-snips", loss=_liked, **options)["ome-snips"]  # type: ignore[arg-type]
         progress("Looking for wrong labels")
         suspects = None if isinstance(noise, NoiseRegion) else find_suspect_labels(log, noise)
@@ -274,6 +278,16 @@ def _noise(
     return identified_region(log, random_state=random_state), "all that the log allows"
 
 
+def _studies(log: FeedbackLog, predictions: Mapping[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Put each recommender of all pairs together once: the grid is then walked once for all that is asked of it."""
+    given = {name: option for name, option in options.items() if name not in ("noise_rates", "confidence")}
+    wanted = chosen(ON_ALL, with_rates=True)
+    return {
+        name: make_study(one, log, wanted, imputation="constant", **given) if covered_rows(one, log) is None else one
+        for name, one in predictions.items()
+    }
+
+
 def _judge(
     log: FeedbackLog, predictions: dict[str, Any], options: dict[str, Any], progress: Callable[[str], None]
 ) -> tuple[dict[str, Recommender], list[Comparison]]:
@@ -302,6 +316,8 @@ def _judge(
 
 def covered_rows(given: Any, log: FeedbackLog) -> npt.NDArray[np.bool_] | None:
     """Tell which rows of a log predictions in triples cover; `None` for predictions of all pairs."""
+    if isinstance(given, Study):
+        return None
     cells = as_predictions(given, log.n_users, log.n_items)
     keys = getattr(cells, "keys", None)
     if keys is None or len(keys) == log.n_cells:
