@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/audit.py [--users 100000] [--items 10000] [--observed 0.01] [--recommenders 2]
 
-A log of a simulated world, recommenders given as factors, noise rates from an audit of 500 pairs; the page is written too.
+A log of a simulated world, recommenders given as factors, noise rates from an audit of 500 pairs; with the page.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
+MOST_ROWS: Final = 1_000_000
+"""Rows that a fold's model is fitted to at most: a score needs no more, and may not see its own row in any case."""
 _CURVATURE: Final = 0.25
 """The log loss bends at most this much: a parabola with it lies above the loss everywhere."""
 
@@ -96,12 +98,15 @@ class LabelModel:
         if len(checked_log(log)) < 2:
             raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
         count = min(whole_number("folds", folds, least=2), len(log))
-        fold = as_generator(random_state).permutation(len(log)) % count
+        random = as_generator(random_state)
+        fold = random.permutation(len(log)) % count
         given = _checked_weights(log, weights)
         values = np.empty(len(log))
         for held_out in range(count):
             out = fold == held_out
             rows = np.flatnonzero(~out)
+            if len(rows) > MOST_ROWS:
+                rows = np.sort(random.choice(rows, MOST_ROWS, replace=False))
             values[out] = self.fit(log.select(rows), given[rows]).at(log.users[out], log.items[out])
         return values
 
