@@ -24,9 +24,12 @@ def test_every_link_to_a_file_of_ours_leads_to_one(page):
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, estimates in demo.estimates.items():
-        (low, high), value = estimates["naive"].interval, estimates["naive"].value
-        assert f"| {name} | {value:.3f} [{low:.3f}, {high:.3f}] | {demo.truth[name]:.3f} |" in readme
+    for name, one in demo.audit.recommenders.items():
+        logged, corrected = (
+            f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
+            for of in (one.estimates["naive"], one.estimates[one.main])
+        )
+        assert f"| {name} | {logged} | {corrected} | {demo.truth[name]:.3f} |" in readme
 
 
 def test_the_readmes_estimates_are_what_its_lines_give():

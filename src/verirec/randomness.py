@@ -33,6 +33,19 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     )
 
 
+def same_state(random_state: RandomState) -> int:
+    """Give a seed for several parts that are to draw the same numbers; one that is a seed already stays what it is.
+
+    Examples
+    --------
+    >>> same_state(7)
+    7
+    """
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    return int(as_generator(random_state).integers(2**32))
+
+
 def cell_uniforms(key: np.uint64, cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """Give each grid cell its own uniform number in [0, 1), whatever the order or the block in which it is asked for.
 

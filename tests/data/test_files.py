@@ -539,7 +539,7 @@ def test_the_usual_names_of_true_labels_are_found(write, small_text_log, name):
 BAD_AUDITS = [
     ("two.csv", "user,item,true_label\na,1,2\n", AuditError, r"true_labels must be 0/1; 1 are not$"),
     ("word.csv", "user,item,truth\na,1,yes\n", FileFormatError, r"^word\.csv: truth must be numbers; got string$"),
-    ("gap.csv", "user,item,truth\na,1,\n", MissingValueError, r"^gap\.csv: truth has missing values in 1 of 1"),
+    ("gap.csv", "user,item,truth\na,1,\n", EmptyLogError, r"^gap\.csv has no row with a true_label$"),
     (
         "new.csv",
         "user,item,truth\nz,1,1\n",

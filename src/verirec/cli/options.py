@@ -56,7 +56,7 @@ def named_files(given: list[str]) -> dict[str, Path]:
     """Take NAME=FILE apart."""
     files: dict[str, Path] = {}
     for one in given:
-        name, parted, file = one.partition("=")
+        name, parted, file = one.encode("utf-8", "replace").decode().partition("=")
         if not parted or not name or not file:
             raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
         if name in files:

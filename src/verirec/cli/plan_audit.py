@@ -47,8 +47,9 @@ def plan_audit_command(
 
     Example: verirec plan-audit ratings.csv --positive-from 4 --half-width .03 --out audit.csv
     """
-    from verirec.reports.writing import write_table
+    from verirec.reports.writing import check_writable, write_table
 
+    check_writable(out.parent)
     with Console(stderr=True).status("Choosing the pairs"):
         table = load_log(
             log,

@@ -112,7 +112,7 @@ def read_pairs(
         # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
         from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
         codes, ids = encode_ids(table[name], f"{what} {name}", from_text=from_text)
-        found = _found(catalogue, ids.arrow(), f"{what} {name}")[codes]
+        found = _found(catalogue, ids.arrow(), f"{what} {name}", escaped=skip_missing)[codes]
         unknown = np.flatnonzero(found < 0)
         if unknown.size:
             first = ids.arrow()[int(codes[unknown[0]])].as_py()
@@ -126,13 +126,13 @@ def read_pairs(
     return positions[0], positions[1], column.to_numpy()
 
 
-def _found(catalogue: IdMap, ids: pa.Array, name: str) -> Any:
-    """Look ids up; one with an apostrophe in front may be an id that a spreadsheet would have taken for a formula."""
-    found = catalogue.find(ids, name=name)
-    if (found < 0).any() and is_text(ids.type):
-        plain = catalogue.find(pc.replace_substring_regex(ids, "^'", ""), name=name)
-        found = np.where(found < 0, plain, found)
-    return found
+def _found(catalogue: IdMap, ids: pa.Array, name: str, *, escaped: bool) -> Any:
+    """Look ids up; in lists of our own making an apostrophe stands before those that a spreadsheet would run."""
+    if escaped and is_text(ids.type):
+        plain = pc.replace_substring_regex(ids, "^'([-=+@'\\t\\r])", "\\1")
+        found = catalogue.find(plain, name=name)
+        return np.where(found < 0, catalogue.find(ids, name=name), found) if (found < 0).any() else found
+    return catalogue.find(ids, name=name)
 
 
 def _read(

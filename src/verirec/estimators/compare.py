@@ -18,7 +18,7 @@ from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
 from verirec.losses import LossLike, NoiseRegion
 from verirec.nuisances.propensities import as_propensities
-from verirec.randomness import RandomState, as_generator
+from verirec.randomness import RandomState, same_state
 
 
 def compare(
@@ -62,7 +62,7 @@ def compare(
     selected = chosen(estimators, with_rates=noise_rates is not None)
     fitted = as_propensities(propensities, judgeable(log))
     # Both draw the same sample and the same folds.
-    seed = int(as_generator(random_state).integers(2**32))
+    seed = same_state(random_state)
     studies = [
         make_study(
             predictions,

@@ -20,7 +20,7 @@ from verirec.exceptions import ParameterError
 from verirec.losses import LossLike, NoiseRates
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisances.propensities import as_propensities
-from verirec.randomness import RandomState, as_generator
+from verirec.randomness import RandomState, same_state
 
 Array = npt.NDArray[np.float64]
 
@@ -90,13 +90,16 @@ class Sensitivity:
         With :math:`t` the difference of their surfaces it is :math:`t_0 \kappa + t_1 - \rho_{10} t_2 = 0`.
         """
         t0, t1, t2 = self._surface(first).minus(self._surface(second))
-        points = np.linspace(self.rho01.min(), self.rho01.max(), 201)
-        slope = t0 + t2
-        if slope == 0:
+        # t0 rho01 + (t0 + t2) rho10 = t0 + t1, walked along the rate that moves more on it.
+        by_rho01 = abs(t0) < abs(t0 + t2)
+        along, other = (self.rho01, self.rho10) if by_rho01 else (self.rho10, self.rho01)
+        own, divisor = (t0, t0 + t2) if by_rho01 else (t0 + t2, t0)
+        if divisor == 0:
             return np.empty((0, 2))
-        line = np.stack([points, (t0 * (1 - points) + t1) / slope], axis=1)
-        inside = (line[:, 1] >= self.rho10.min()) & (line[:, 1] <= self.rho10.max()) & (line.sum(axis=1) <= MOST_RATE)
-        return np.asarray(line[inside])
+        points = np.linspace(along.min(), along.max(), 201)
+        line = np.stack([points, (t0 + t1 - own * points) / divisor], axis=1)
+        inside = (line[:, 1] >= other.min()) & (line[:, 1] <= other.max()) & (line.sum(axis=1) <= MOST_RATE)
+        return np.asarray(line[inside] if by_rho01 else line[inside][:, ::-1])
 
     def to_frame(self) -> Any:
         """Give one row a recommender and a pair of rates, as a pandas frame."""
@@ -171,9 +174,13 @@ def sensitivity(
         usable = ", ".join(name for name, other in ESTIMATORS.items() if other.denoised and other.linear)
         raise ParameterError(f"estimator must be one of {usable}; got {estimator!r}")
     fitted, rates = as_propensities(propensities, judgeable(log)), checked_rates(noise_rates, log)
+    if not isinstance(gammas, Sequence | np.ndarray):
+        raise ParameterError(f"gammas must be numbers of at least 1; got {gammas!r}")
     factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
     named = predictions if isinstance(predictions, Mapping) else {"recommender": predictions}
-    seed = int(as_generator(random_state).integers(2**32))
+    if not named:
+        raise ParameterError("predictions must name at least one recommender; got none")
+    seed = same_state(random_state)
     surfaces, ranges = {}, {}
     for name, given in named.items():
         study = make_study(
@@ -208,7 +215,8 @@ def propensity_range(study: Study, rates: Rates | None, gamma: float) -> tuple[f
     """Give the range of the self-normalised estimate under propensities whose odds are off by up to gamma."""
     rows = study.rows(rates)
     lever = rows.weights - 1
-    return _weighted_mean_range(rows.errors, 1 + lever / gamma, 1 + lever * gamma)
+    own = 1.0 if rows.log.weights is None else rows.log.weights / rows.log.weights.max()
+    return _weighted_mean_range(rows.errors, own * (1 + lever / gamma), own * (1 + lever * gamma))
 
 
 def _weighted_mean_range(values: Array, least: Array, most: Array) -> tuple[float, float]:

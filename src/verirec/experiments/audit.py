@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -20,12 +21,12 @@ from verirec.estimators.estimate import make_study
 from verirec.estimators.inputs import judgeable
 from verirec.estimators.sensitivity import Sensitivity
 from verirec.estimators.study import Study
-from verirec.exceptions import PredictionError, VerirecWarning
-from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
+from verirec.exceptions import AuditError, ParameterError, PredictionError, VerirecWarning
+from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisances.noise_rates import AuditNoiseRates, AuditPlan, AuditSample, identified_region, plan_audit
 from verirec.nuisances.propensities import Propensities, PropensityDiagnostics, as_propensities
 from verirec.nuisances.suspects import SuspectLabels, find_suspect_labels
-from verirec.randomness import RandomState
+from verirec.randomness import RandomState, same_state
 
 Array = npt.NDArray[np.float64]
 Rates = NoiseRates | GroupedNoiseRates
@@ -205,6 +206,15 @@ def run_audit(
     >>> sorted(found.recommenders["mine"].estimates)
     ['dr', 'naive', 'ome', 'ome-dr', 'ome-snips', 'snips']
     """
+    if audit is not None and noise_rates is not None:
+        raise ParameterError("give an audit or noise_rates: one of the two")
+    get_loss(loss)
+    if clip is not None:
+        real_number("clip", clip, above=0, below=0.5)
+    if sample is not None:
+        whole_number("sample", sample, least=2, most=1_000_000_000)
+    # One number for all parts: a generator would be drawn from anew by each.
+    random_state = same_state(random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         progress("Learning how likely pairs are to be logged")
@@ -225,11 +235,7 @@ def run_audit(
         liked = estimate(_half, log, estimators="ome-snips", loss=_liked, **options)["ome-snips"]  # type: ignore[arg-type]
         progress("Looking for wrong labels")
         suspects = None if isinstance(noise, NoiseRegion) else find_suspect_labels(log, noise)
-        plan = (
-            plan_audit(log, half_width=HALF_WIDTH, random_state=random_state)
-            if isinstance(noise, NoiseRegion)
-            else None
-        )
+        plan = _plan(log, random_state) if isinstance(noise, NoiseRegion) else None
     return LogAudit(
         log=log,
         loss=loss if isinstance(loss, str) else getattr(loss, "__name__", "custom"),
@@ -249,6 +255,14 @@ def run_audit(
         warnings=_told(caught),
         truth=dict(truth or {}),
     )
+
+
+def _plan(log: FeedbackLog, random_state: RandomState) -> AuditPlan | None:
+    """Plan an audit, if the log has rows enough for one."""
+    try:
+        return plan_audit(log, half_width=HALF_WIDTH, random_state=random_state)
+    except AuditError:
+        return None
 
 
 def _half(users: npt.NDArray[Any], items: npt.NDArray[Any]) -> Array:
@@ -299,8 +313,11 @@ def _judge(
             estimates = estimate(given, log, estimators=ON_ALL, **options)
             recommenders[name] = Recommender(estimates, "ome-dr", "dr")
         else:
-            part = log if covered.all() else log.select(np.flatnonzero(covered))
-            estimates = estimate(given, part, estimators=ON_LOGGED, **options)
+            part, its = log, options
+            if not covered.all():
+                part = log.select(np.flatnonzero(covered))
+                its = options | {"propensities": options["propensities"].thinned(float(covered.mean()))}
+            estimates = estimate(given, part, estimators=ON_LOGGED, **its)
             recommenders[name] = Recommender(estimates, "ome-snips", "snips", _in_words(covered))
     comparisons = []
     for first, second in combinations(predictions, 2):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import ParameterError
+from verirec.exceptions import ParameterError, PredictionError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.nuisances.label_model import LabelModel
 from verirec.randomness import RandomState
@@ -90,10 +90,14 @@ def find_suspect_labels(
     if not isinstance(noise_rates, NoiseRates | GroupedNoiseRates):
         raise ParameterError(f"noise_rates must be NoiseRates or GroupedNoiseRates; got {type(noise_rates).__name__}")
     checked_log(log)
+    if isinstance(noise_rates, GroupedNoiseRates):
+        noise_rates.check_grid(log.n_users, log.n_items)
     if h is None:
         said = LabelModel().cross_fit(log, np.ones(len(log)), folds, random_state)
     else:
         said = as_predictions(h, log.n_users, log.n_items).at(log.users, log.items)
+    if not ((said >= 0) & (said <= 1)).all():
+        raise PredictionError("h must be a probability of each pair: some are outside of 0 and 1")
     rho01, rho10 = noise_rates.of_pairs(log.users, log.items)
     liked = np.clip((said - rho10) / (1 - rho01 - rho10), 0, 1)
     # What h should be if gamma is a probability: h itself, but for the cut.
@@ -104,5 +108,6 @@ def find_suspect_labels(
         rho10 * (1 - liked) / np.maximum(positive, tiny),
         rho01 * liked / np.maximum(1 - positive, tiny),
     )
+    wrong = np.minimum(wrong, 1.0)
     order = np.argsort(-wrong, kind="stable")
     return SuspectLabels(log, order, wrong[order])

@@ -66,11 +66,13 @@ def audit_page(audit: LogAudit, template: str = "audit.html", **more: Any) -> st
     }
     of_rows = audit.propensities.at(audit.log.users, audit.log.items)
     plots = {
-        "propensities": as_svg(propensity_plot(np.asarray(of_rows, dtype=np.float64), audit.grid_propensities)),
-        "estimates": as_svg(estimates_plot(kinds, audit.truth, measure)) if kinds else None,
+        "propensities": as_svg(
+            propensity_plot(np.asarray(of_rows, dtype=np.float64), audit.grid_propensities), "propensities"
+        ),
+        "estimates": as_svg(estimates_plot(kinds, audit.truth, measure), "estimates") if kinds else None,
         "noise": None
         if isinstance(audit.noise, GroupedNoiseRates)
-        else as_svg(noise_plot(audit.noise, audit.confidence)),
+        else as_svg(noise_plot(audit.noise, audit.confidence), "noise"),
     }
     return render(
         template,
@@ -114,7 +116,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
     drawn = [
         {
             "title": "Wrong propensities",
-            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss")),
+            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss"), "range"),
             "kind": "propensities",
         }
     ]
@@ -123,7 +125,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
         drawn.append(
             {
                 "title": f"{first} or {second}, at other noise rates",
-                "plot": as_svg(break_even_plot(found, first, second)),
+                "plot": as_svg(break_even_plot(found, first, second), f"pair{len(drawn)}"),
                 "kind": "pair",
                 "first": first,
                 "second": second,
@@ -134,7 +136,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
             drawn.append(
                 {
                     "title": f"{name}, at other noise rates",
-                    "plot": as_svg(surface_plot(found, name, f"{audit.loss} loss")),
+                    "plot": as_svg(surface_plot(found, name, f"{audit.loss} loss"), f"surface{len(drawn)}"),
                     "kind": "one",
                     "first": name,
                 }

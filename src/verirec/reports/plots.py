@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -180,14 +182,18 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
     return _figure(draw, height=3.4, width=5.6)
 
 
-def as_svg(figure: Figure) -> Markup:
-    """Give a figure as SVG to stand in a page: no XML header, no date, so that the same figure is the same text."""
-    with mpl.rc_context(_STYLE):
+def as_svg(figure: Figure, prefix: str) -> Markup:
+    """Give a figure as SVG to stand in a page: no XML header, no date, and ids of its own, by a prefix."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # Text stays text, and the browser has the glyphs that matplotlib's own font lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         FigureCanvasSVG(figure)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    return picture(text[text.index("<svg") :])
+    own = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text[text.index("<svg") :])
+    return picture(own)
 
 
 def _figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
@@ -230,4 +236,5 @@ def _plain(axes: Any, *, grid: str = "y") -> None:
 
 
 def _short(name: str, most: int = 32) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+    shown = name.encode("utf-8", "replace").decode()
+    return shown if len(shown) <= most else shown[: most - 1] + "…"

@@ -52,6 +52,8 @@ def check_writable(folder: str | Path) -> None:
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
+ESCAPED_STARTS: Final = (*FORMULA_STARTS, "'")
+"""What gets an apostrophe in front, the apostrophe itself too, so that the file can be read back."""
 
 
 def write_table(path: str | Path, frame: Any) -> None:
@@ -67,7 +69,7 @@ def write_table(path: str | Path, frame: Any) -> None:
     """
     target = Path(path)
     shown = frame.map(
-        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
     )
     try:
         _replace(target, shown.to_csv(index=False).encode())

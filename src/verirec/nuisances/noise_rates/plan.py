@@ -9,6 +9,7 @@ rates' variances most. The joint likelihood of `AuditNoiseRates` allows for any 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.special import ndtri
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.exceptions import AuditError, ParameterError
+from verirec.exceptions import AuditError, LabelError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.nuisances.noise_rates.audit import sort_into_strata
 from verirec.nuisances.noise_rates.tails import identified_region
@@ -100,8 +101,8 @@ def plan_audit(
     half_width, confidence
         Of the intervals of both rates, as `AuditNoiseRates` will give them.
     guess
-        What the rates may be; by default the largest that the log allows (`identified_region`), up to .3 each: larger
-        rates need more labels.
+        What the rates may be. By default the plan is enough for all, half and a quarter of what the log allows at most
+        (`identified_region`), up to .3.
     propensities, scores
         As in `AuditNoiseRates.fit`.
     strata
@@ -120,18 +121,23 @@ def plan_audit(
     width = real_number("half_width", half_width, above=0, below=0.5)
     reach = float(ndtri((1 + real_number("confidence", confidence, above=0, below=1)) / 2))
     random = as_generator(random_state)
-    of_row = sort_into_strata(
-        checked_log(log), propensities, scores, strata=whole_number("strata", strata), folds=5, random=random
-    )
-    if guess is None:
-        region = identified_region(log, scores=scores)
-        guess = NoiseRates(min(region.rho01_most, MOST_GUESSED), min(region.rho10_most, MOST_GUESSED))
-    if not isinstance(guess, NoiseRates):
+    if len(np.unique(checked_log(log).labels)) < 2:
+        raise LabelError("an audit plan needs a log with rows of both classes, positive and negative")
+    of_row = sort_into_strata(log, propensities, scores, strata=whole_number("strata", strata), folds=5, random=random)
+    if guess is not None and not isinstance(guess, NoiseRates):
         raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
+    guesses = [guess] if guess is not None else _guesses(log, scores)
     cells = of_row * 2 + log.labels
-    design = _Design.of(np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float), guess)
+    inventory = np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float)
+    designs = [_Design.of(inventory, one) for one in guesses]
     wanted = (width / reach) ** 2
-    asked = design.allocate(wanted)
+    # Enough for each of the guesses, whichever is right.
+    asked = np.max([design.allocate(wanted) for design in designs], axis=0)
+    counts = [design.simple(wanted) for design in designs]
+    simple = None if None in counts else max(count for count in counts if count is not None)
+    if simple is not None and asked.sum() > simple:
+        # For a rough answer a few rows of every cell are already too many.
+        asked = np.floor(inventory * simple / inventory.sum())
     rows = np.concatenate(
         [
             random.choice(np.flatnonzero(cells == cell), int(count), replace=False)
@@ -140,8 +146,8 @@ def plan_audit(
         ]
     )
     rows = random.permutation(rows)
-    expected = reach * np.sqrt(design.variances(asked))
-    weights = (design.inventory / np.maximum(asked, 1))[cells[rows]]
+    expected = reach * np.sqrt(np.max([design.variances(asked) for design in designs], axis=0))
+    weights = (inventory / np.maximum(asked, 1))[cells[rows]]
     return AuditPlan(
         log,
         rows,
@@ -149,9 +155,16 @@ def plan_audit(
         width,
         confidence,
         (float(expected[0]), float(expected[1])),
-        design.simple(wanted),
-        guess,
+        simple,
+        guesses[0],
     )
+
+
+def _guesses(log: FeedbackLog, scores: PredictionsLike | None) -> list[NoiseRates]:
+    """Guess that each rate is all, half or a quarter of what the log allows at most."""
+    region = identified_region(log, scores=scores)
+    most = [min(one, MOST_GUESSED) for one in (region.rho01_most, region.rho10_most)]
+    return [NoiseRates(a * most[0], b * most[1]) for a, b in product((1.0, 0.5, 0.25), repeat=2)]
 
 
 @dataclass(frozen=True, eq=False)
