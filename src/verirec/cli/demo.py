@@ -22,8 +22,9 @@ def demo(
     """
     # Plotting takes a second to import, and only this verb needs it.
     from verirec.experiments import run_demo
-    from verirec.reports import demo_page, demo_summary, write_report
+    from verirec.reports import check_writable, demo_page, demo_summary, write_report
 
+    check_writable(out)
     console = Console(markup=False, highlight=False)
     with Console(stderr=True).status("Making a world and judging two recommenders in it"):
         result = run_demo(seed)

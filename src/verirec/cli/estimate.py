@@ -43,8 +43,8 @@ from verirec.cli.options import (
 from verirec.data import FeedbackLog, read_predictions
 from verirec.estimators import EstimateRange, Estimates, estimate
 from verirec.exceptions import ParameterError
-from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
-from verirec.nuisances.noise_rates import AuditNoiseRates, identified_region
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisances.noise_rates import identified_region, rates_from_audit
 from verirec.nuisances.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
@@ -55,7 +55,7 @@ SIDE_BY_SIDE: Final = 2
 class _Noise:
     """The noise rates, and where they come from."""
 
-    rates: NoiseRates | GroupedNoiseRates | NoiseRegion | None
+    rates: NoiseRates | NoiseRegion | None
     source: str
 
 
@@ -152,10 +152,7 @@ def _noise(
         return _Noise(given_rates(rho01, rho10), "given")
     audit = read_audit(audit_labels, log)
     if audit is not None:
-        weights = propensities if propensities.depends_on_label else None
-        rates = AuditNoiseRates(random_state=seed).fit(log, audit=audit, propensities=weights)
-        audited = rates.diagnostics["audited"] if isinstance(rates, NoiseRates) else len(audit)
-        return _Noise(rates, f"an audit of {audited:,} pairs")
+        return _Noise(*rates_from_audit(log, audit, propensities, seed))
     if region:
         return _Noise(identified_region(log, confidence=confidence, random_state=seed), "all that the log allows")
     return _Noise(None, "not corrected")

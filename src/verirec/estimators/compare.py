@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.estimate import at_rates_or_region, make_study
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.inputs import Rates, checked_rates, judgeable
-from verirec.estimators.intervals import Estimate, normal_estimate
+from verirec.estimators.intervals import Estimate, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
 from verirec.losses import LossLike, NoiseRegion
@@ -58,7 +57,7 @@ def compare(
     >>> high < 0
     True
     """
-    level = real_number("confidence", confidence, above=0, below=1)
+    level = checked_confidence(confidence)
     selected = chosen(estimators, with_rates=noise_rates is not None)
     fitted = as_propensities(propensities, judgeable(log))
     # Both draw the same sample and the same folds.

@@ -9,12 +9,21 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from verirec.checks import one_of, real_number, whole_number
+from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
-from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
+from verirec.estimators.inputs import (
+    FEW,
+    Rates,
+    checked_clip,
+    checked_rates,
+    checked_sample,
+    judgeable,
+    refuse_weights,
+    warn_of_unweighted_audit,
+)
 from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
 from verirec.estimators.study import Study
@@ -149,12 +158,12 @@ def make_study(
         CellLosses(
             as_predictions(predictions, log.n_users, log.n_items),
             get_loss(loss),
-            None if clip is None else real_number("clip", clip, above=0, below=0.5),
+            checked_clip(clip),
             counts_grid=any(estimator.over_grid for estimator in estimators),
         ),
         as_propensities(propensities, log),
         imputation,
-        None if sample is None else whole_number("sample", sample, least=2, most=1_000_000_000),
+        checked_sample(sample),
         int(as_generator(random_state).integers(2**32)),
     )
     _refuse_impossible(estimators, study)

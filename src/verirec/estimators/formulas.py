@@ -23,7 +23,7 @@ from verirec.exceptions import PredictionError
 Array = npt.NDArray[np.float64]
 
 _STEEPEST: Final = 50.0
-"""Largest tilt of the stable estimator's propensities, in standard deviations of the imputed errors."""
+"""Largest shift of a log-odds by the stable estimator's tilt, at the imputed error furthest from their mean."""
 
 
 @dataclass(frozen=True, eq=False)

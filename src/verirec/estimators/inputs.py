@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
@@ -37,6 +38,16 @@ def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
     if isinstance(rates, GroupedNoiseRates):
         rates.check_grid(log.n_users, log.n_items)
     return rates
+
+
+def checked_clip(clip: object) -> float | None:
+    """Accept a distance from 0 and 1, or none."""
+    return None if clip is None else real_number("clip", clip, above=0, below=0.5)
+
+
+def checked_sample(sample: object) -> int | None:
+    """Accept a number of unobserved pairs to visit, or none for all."""
+    return None if sample is None else whole_number("sample", sample, least=2, most=1_000_000_000)
 
 
 def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:

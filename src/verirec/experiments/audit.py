@@ -11,19 +11,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators import Estimate, EstimateRange, Estimates, compare, estimate, sensitivity
 from verirec.estimators.catalogue import chosen
 from verirec.estimators.estimate import make_study
-from verirec.estimators.inputs import judgeable
+from verirec.estimators.inputs import checked_clip, checked_sample, judgeable
 from verirec.estimators.sensitivity import Sensitivity
 from verirec.estimators.study import Study
 from verirec.exceptions import AuditError, ParameterError, PredictionError, VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
-from verirec.nuisances.noise_rates import AuditNoiseRates, AuditPlan, AuditSample, identified_region, plan_audit
+from verirec.nuisances.noise_rates import AuditPlan, AuditSample, identified_region, plan_audit, rates_from_audit
 from verirec.nuisances.propensities import Propensities, PropensityDiagnostics, as_propensities
 from verirec.nuisances.suspects import SuspectLabels, find_suspect_labels
 from verirec.randomness import RandomState, same_state
@@ -47,8 +46,8 @@ class Recommender:
     ----------
     estimates
         By estimator.
-    main
-        Name of the estimate to go by, and of the one corrected for selection only.
+    main, selection_only
+        Names of the estimate to go by, and of the one corrected for selection only.
     coverage
         In words, what part of the pairs its predictions cover, if not all.
     """
@@ -208,11 +207,7 @@ def run_audit(
     """
     if audit is not None and noise_rates is not None:
         raise ParameterError("give an audit or noise_rates: one of the two")
-    get_loss(loss)
-    if clip is not None:
-        real_number("clip", clip, above=0, below=0.5)
-    if sample is not None:
-        whole_number("sample", sample, least=2, most=1_000_000_000)
+    get_loss(loss), checked_clip(clip), checked_sample(sample)
     # One number for all parts: a generator would be drawn from anew by each.
     random_state = same_state(random_state)
     with warnings.catch_warnings(record=True) as caught:
@@ -220,7 +215,7 @@ def run_audit(
         progress("Learning how likely pairs are to be logged")
         fitted = as_propensities(propensities, judgeable(log))
         progress("Finding out how noisy the labels are")
-        noise, source = _noise(log, audit, noise_rates, random_state)
+        noise, source = _noise(log, audit, noise_rates, fitted, random_state)
         options = {
             "propensities": fitted,
             "noise_rates": noise,
@@ -231,7 +226,7 @@ def run_audit(
         studies = _studies(log, predictions or {}, judged)
         recommenders, comparisons = _judge(log, studies, judged, progress)
         progress("Trying other noise rates and propensities")
-        surfaces = _surfaces(log, studies, recommenders, judged, noise)
+        surfaces = _surfaces(log, studies, recommenders, fitted, noise)
         liked = estimate(_half, log, estimators="ome-snips", loss=_liked, **options)["ome-snips"]  # type: ignore[arg-type]
         progress("Looking for wrong labels")
         suspects = None if isinstance(noise, NoiseRegion) else find_suspect_labels(log, noise)
@@ -283,12 +278,16 @@ def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
 
 
 def _noise(
-    log: FeedbackLog, audit: AuditSample | None, rates: Rates | None, random_state: RandomState
+    log: FeedbackLog,
+    audit: AuditSample | None,
+    rates: Rates | None,
+    propensities: Propensities,
+    random_state: RandomState,
 ) -> tuple[Rates | NoiseRegion, str]:
     if rates is not None:
         return rates, "given"
     if audit is not None:
-        return AuditNoiseRates(random_state=random_state).fit(log, audit=audit), f"an audit of {len(audit):,} pairs"
+        return rates_from_audit(log, audit, propensities, random_state)
     return identified_region(log, random_state=random_state), "all that the log allows"
 
 
@@ -360,14 +359,14 @@ def _surfaces(
     log: FeedbackLog,
     predictions: dict[str, Any],
     recommenders: dict[str, Recommender],
-    options: dict[str, Any],
+    propensities: Propensities,
     noise: Rates | NoiseRegion,
 ) -> Sensitivity | None:
     whole = {name: predictions[name] for name, one in recommenders.items() if one.main == "ome-dr"}
     if not whole:
         return None
-    given = {name: option for name, option in options.items() if name not in ("noise_rates", "confidence")}
-    return sensitivity(whole, log, noise_rates=None if isinstance(noise, NoiseRegion) else noise, **given)
+    rates = None if isinstance(noise, NoiseRegion) else noise
+    return sensitivity(whole, log, propensities=propensities, noise_rates=rates)
 
 
 def _grid_propensities(propensities: Propensities, log: FeedbackLog) -> Array:

@@ -93,9 +93,10 @@ class NoiseRates:
         log
             Its fingerprint.
         """
-        audited_here = self.audit is not None and self.audit.log == log
-        shared = max(1 - 2 * self.audit.share, 0.0) if self.audit is not None and audited_here else 1.0
-        return None if self.covariance is None else shared * np.array(self.covariance)
+        if self.covariance is None:
+            return None
+        own = self.audit is not None and self.audit.log == log
+        return np.array(self.covariance) * (max(1 - 2 * self.audit.share, 0.0) if self.audit and own else 1.0)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
         """Give each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.

@@ -1,7 +1,7 @@
 """How often labels are wrong: from an audit, from anchors, or a region of what is possible."""
 
 from verirec.nuisances.noise_rates.anchor import AnchorNoiseRates
-from verirec.nuisances.noise_rates.audit import AuditNoiseRates, AuditSample
+from verirec.nuisances.noise_rates.audit import AuditNoiseRates, AuditSample, rates_from_audit
 from verirec.nuisances.noise_rates.plan import AuditPlan, plan_audit
 from verirec.nuisances.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
@@ -13,5 +13,6 @@ __all__ = [
     "SeparabilityTest",
     "identified_region",
     "plan_audit",
+    "rates_from_audit",
     "weak_separability_test",
 ]

@@ -27,7 +27,7 @@ from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
 from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
-from verirec.nuisances.propensities import as_propensities
+from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -297,6 +297,17 @@ class AuditNoiseRates:
             place = np.searchsorted(inside, rows[audited])
             rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), weights, f" in group {group}"))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
+
+
+def rates_from_audit(
+    log: FeedbackLog, audit: AuditSample, propensities: Propensities, random_state: RandomState
+) -> tuple[NoiseRates, str]:
+    """Estimate one pair of rates, weighted where labels decide what is logged; and say what they rest on."""
+    weights = propensities if propensities.depends_on_label else None
+    rates = AuditNoiseRates(random_state=random_state).fit(log, audit=audit, propensities=weights)
+    if not isinstance(rates, NoiseRates):
+        raise AuditError("rates by group were not asked for")
+    return rates, f"an audit of {rates.diagnostics['audited']:,} pairs"
 
 
 def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
