@@ -131,10 +131,11 @@ def estimate(
         return replace(one, contributions=linearised.influence) if contributions else one
 
     least = study.losses.loss.least
-    results = {one.name: at_rates_or_region(at, one, rates, noise_rates, least) for one in selected}
+    results = at_rates_or_region(at, selected, rates, noise_rates, least)
     _warn_of_weights(selected, study)
     _warn_of_extrapolation(results)
     warn_of_unweighted_audit(study.propensities, rates)
+    study.let_go_of_rows()
     return Estimates(results, f"the {study.losses.loss.name} loss")
 
 
@@ -172,16 +173,22 @@ def make_study(
 
 def at_rates_or_region(
     at: Callable[[Estimator, Rates | None], Estimate],
-    estimator: Estimator,
+    estimators: list[Estimator],
     rates: Rates | None,
     region: Any,
     least: float = -np.inf,
-) -> Estimate | EstimateRange:
-    """Give an estimator's estimate at the rates, or its range if there is a region in their place."""
-    if not isinstance(region, NoiseRegion) or not estimator.denoised:
-        return at(estimator, rates)
-    points = region.corners if estimator.linear else region.lattice
-    return EstimateRange.over([at(estimator, point) for point in points], least=least)
+) -> dict[str, Estimate | EstimateRange]:
+    """Give each estimator's estimate at the rates, or its range if there is a region in their place."""
+    if not isinstance(region, NoiseRegion):
+        return {one.name: at(one, rates) for one in estimators}
+    found: dict[str, Estimate | EstimateRange] = {one.name: at(one, None) for one in estimators if not one.denoised}
+    for linear, points in ((True, region.corners), (False, region.lattice)):
+        those = [one for one in estimators if one.denoised and one.linear == linear]
+        # Point by point: what is made of the rows at one of them then serves all estimators.
+        at_points = [[at(one, point) for one in those] for point in points] if those else []
+        for one, estimates in zip(those, zip(*at_points, strict=True), strict=True):
+            found[one.name] = EstimateRange.over(list(estimates), least=least)
+    return {one.name: found[one.name] for one in estimators}
 
 
 def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:

@@ -49,6 +49,8 @@ class Linearised:
         The imputed errors whose sum over the other pairs is in the numerator, if any.
     sample_variance
         What having visited a sample of the unobserved pairs adds to the variance.
+    slopes_whole
+        Whether `label_slopes` are all that the labels do; not so where a tilt or a targeted step depends on them too.
     as_sample
         True where the rows are taken for a simple random sample: the interval knows nothing of propensities.
     facts
@@ -63,6 +65,7 @@ class Linearised:
     shares: Array | None = None
     imputed: Imputed | None = None
     sample_variance: float = 0.0
+    slopes_whole: bool = False
     as_sample: bool = False
     facts: dict[str, float] = field(default_factory=dict)
 
@@ -89,6 +92,7 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
         lambda: (rows.errors + through_imputed) / rows.n_cells,
         imputed=imputed,
         sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
+        slopes_whole=True,
         facts=imputed.facts(),
     )
 
@@ -96,7 +100,8 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
 def ips(rows: Rows, _: Imputed) -> Linearised:
     r""":math:`\sum w e / N`. Schnabel et al. (2016), "Recommendations as treatments"."""
     terms = rows.weights * rows.errors / rows.n_cells
-    return Linearised(float(terms.sum()), terms, rows.weights * rows.difference / rows.n_cells, -terms, lambda: terms)
+    slopes = rows.weights * rows.difference / rows.n_cells
+    return Linearised(float(terms.sum()), terms, slopes, -terms, lambda: terms, slopes_whole=True)
 
 
 def snips(rows: Rows, _: Imputed) -> Linearised:
@@ -124,7 +129,8 @@ def tdr(rows: Rows, imputed: Imputed) -> Linearised:
     targeted = imputed.rows + epsilon * lever
     lever_elsewhere = rows.propensities.inverse_total - rows.n_cells - float(lever.sum())
     facts = imputed.facts() | {"epsilon": epsilon, "extrapolated": epsilon * lever_elsewhere / rows.n_cells}
-    return _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
+    found = _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
+    return replace(found, slopes_whole=False)
 
 
 def sdr(rows: Rows, imputed: Imputed) -> Linearised:
@@ -166,7 +172,8 @@ def _self_normalised(rows: Rows, weights: Array) -> Linearised:
     shares = _shares(own)
     value = float(shares @ rows.errors)
     influence = shares * (rows.errors - value)
-    return Linearised(value, influence, shares * rows.difference, -influence, lambda: shares * rows.errors, shares)
+    slopes = shares * rows.difference
+    return Linearised(value, influence, slopes, -influence, lambda: shares * rows.errors, shares, slopes_whole=True)
 
 
 def _doubly_robust(
@@ -185,6 +192,7 @@ def _doubly_robust(
         lambda: correction + through + imputed_rows / rows.n_cells,
         imputed=imputed,
         sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
+        slopes_whole=True,
         facts=facts,
     )
 

@@ -94,7 +94,7 @@ def estimate_ranking(
         results = {}
         for name, formula in formulas.items():
             linearised = formula(rows)
-            gradient = rate_gradient(formula, rows, linearised.value)
+            gradient = rate_gradient(formula, rows, linearised)
             results[name] = normal_estimate(linearised, rows, gradient, level, facts)
         return results
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -20,8 +20,6 @@ from verirec.nuisances.propensities import Propensities
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
-_KEPT: Final = 4
-"""Noise rates up to which moved rows, and what is fitted to them, are kept: each takes a few arrays of n."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +38,8 @@ class Rows:
         Of the grid.
     p, weights
         Of the rows, shape (n,), and 1/p.
-    kept
-        Whether what is fitted to these rows is worth keeping.
+    fits
+        Imputed errors fitted to these rows, by whether for least variance: kept as long as the rows are.
     """
 
     log: FeedbackLog
@@ -51,7 +49,7 @@ class Rows:
     propensities: Propensities
     p: Array
     weights: Array
-    kept: bool = True
+    fits: dict[bool, Imputed] = field(default_factory=dict)
 
     @cached_property
     def errors(self) -> Array:
@@ -64,24 +62,13 @@ class Rows:
         return self.log.n_cells
 
     def moved(self) -> Iterator[Rows]:
-        """Give, for each uncertain noise rate, the same rows with the labels that a rate larger by `RATE_STEP` gives.
+        """Give, for each uncertain noise rate, the rows with the labels of a rate larger by `RATE_STEP`."""
+        for slopes in self.labels.slopes:
+            yield self.with_labels(replace(self.labels, values=self.labels.values + RATE_STEP * slopes))
 
-        They are kept for the next estimator, unless there are many.
-        """
-        few = len(self.labels.slopes) <= _KEPT
-        for rate, slopes in enumerate(self.labels.slopes):
-            if rate in self._moved:
-                yield self._moved[rate]
-                continue
-            labels = replace(self.labels, values=self.labels.values + RATE_STEP * slopes)
-            other = replace(self, labels=labels, kept=few)
-            if few:
-                self._moved[rate] = other
-            yield other
-
-    @cached_property
-    def _moved(self) -> dict[int, Rows]:
-        return {}
+    def with_labels(self, labels: CorrectedLabels) -> Rows:
+        """Give the same rows with other labels, and nothing fitted to them yet."""
+        return replace(self, labels=labels, fits={})
 
 
 class Imputed(Protocol):

@@ -195,7 +195,8 @@ def sensitivity(
             random_state=seed,
         )
         surfaces[name] = surface_of(study, one.name)
-        ranges[name] = tuple((gamma, *propensity_range(study, rates, gamma)) for gamma in factors)
+        ranges[name] = propensity_ranges(study, rates, factors)
+        study.let_go_of_rows()
     return Sensitivity(one.name, _rates("rho01", rho01), _rates("rho10", rho10), surfaces, ranges)
 
 
@@ -211,26 +212,39 @@ def surface_of(study: Study, estimator: str) -> Surface:
     return Surface(t0, t1, (t1 - (second - t0) * (1 - _PROBE)) / _PROBE)
 
 
-def propensity_range(study: Study, rates: Rates | None, gamma: float) -> tuple[float, float]:
-    """Give the range of the self-normalised estimate under propensities whose odds are off by up to gamma."""
+def propensity_ranges(
+    study: Study, rates: Rates | None, gammas: Sequence[float]
+) -> tuple[tuple[float, float, float], ...]:
+    """Give (gamma, low, high): the self-normalised estimate's range if the odds of propensities are off by up to gamma.
+
+    A weight is then :math:`1 + (w - 1) t`, t between 1/gamma and gamma. The weights that make a mean smallest or
+    largest switch once from one end to the other along the sorted errors, so that running sums find them.
+    """
     rows = study.rows(rates)
-    lever = rows.weights - 1
-    own = 1.0 if rows.log.weights is None else rows.log.weights / rows.log.weights.max()
-    return _weighted_mean_range(rows.errors, own * (1 + lever / gamma), own * (1 + lever * gamma))
+    order = np.argsort(rows.errors)
+    values = rows.errors[order]
+    own = np.ones_like(values) if rows.log.weights is None else (rows.log.weights / rows.log.weights.max())[order]
+    lever = own * (rows.weights[order] - 1)
+    mass, total = float(own.sum()), float(own @ values)
+    # What the rows up to each place have of the lever, in mass and in value; in place, as there may be many.
+    values *= lever
+    lever_mass, lever_total = np.cumsum(lever, out=lever), np.cumsum(values, out=values)
+    return tuple((gamma, *_reach(gamma, mass, total, lever_mass, lever_total)) for gamma in gammas)
 
 
-def _weighted_mean_range(values: Array, least: Array, most: Array) -> tuple[float, float]:
-    """Give the range of a weighted mean whose weights lie in boxes: the best weights switch once along the values."""
-    order = np.argsort(values)
-    values, least, most = values[order], least[order], most[order]
+def _reach(gamma: float, mass: float, total: float, lever_mass: Array, lever_total: Array) -> tuple[float, float]:
+    """Give the smallest mean (a large weight for the first k, a small one for the others) and the largest."""
 
-    def reach(small: Array, large: Array) -> Array:
-        """Weigh the first k values by `small` and the others by `large`, for every k."""
-        mass = np.append(0.0, np.cumsum(small)) + np.append(np.cumsum(large[::-1])[::-1], 0.0)
-        total = np.append(0.0, np.cumsum(small * values)) + np.append(np.cumsum((large * values)[::-1])[::-1], 0.0)
-        return np.asarray(total / mass)
+    def means(first: float, then: float) -> Array:
+        """Weigh the lever of the first k by `first` and of the others by `then`, for k of 1 to n."""
+        sums = lever_total * (first - then)
+        sums += total + then * lever_total[-1]
+        masses = lever_mass * (first - then)
+        masses += mass + then * lever_mass[-1]
+        sums /= masses
+        return sums
 
-    return float(reach(most, least).min()), float(reach(least, most).max())
+    return float(means(gamma, 1 / gamma).min()), float(means(1 / gamma, gamma).max())
 
 
 def _rates(name: str, given: npt.ArrayLike | None) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -39,8 +39,9 @@ Array = npt.NDArray[np.float64]
 class Study:
     """A log, the losses of a recommender's predictions, and what they make of each estimator.
 
-    Rows, the walk over the grid and fits of imputed labels are made when they are first asked for, and kept: any number
-    of estimators, at any number of noise rates, costs one walk.
+    The walk over the grid is made when it is first asked for, and kept: any number of estimators, at any number of
+    noise rates, costs one. Of the rows, which take room, those with plain labels are kept and those at the noise rates
+    last asked for, until `let_go_of_rows`.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class Study:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
         rows = self.rows(rates if estimator.denoised else None)
         result = self._apply(estimator, rows)
-        return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result.value)
+        return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result)
 
     def _apply(self, estimator: Estimator, rows: Rows) -> Linearised:
         if not estimator.over_grid:
@@ -81,19 +82,23 @@ class Study:
         return Rows(log, negative, difference, labels, self.propensities, p, 1 / p)
 
     @cached_property
-    def _rows_by_rates(self) -> dict[int, tuple[Rates, Rows]]:
-        return {}
+    def _corrected_rows(self) -> list[tuple[Rates, Rows]]:
+        """The rows at the noise rates last asked for: one entry, or none."""
+        return []
 
     def rows(self, rates: Rates | None) -> Rows:
         """Give the logged pairs, with plain labels or with corrected ones."""
         if rates is None:
             return self._plain_rows
-        if id(rates) not in self._rows_by_rates:
-            labels = corrected_rows(self.log, rates)
-            # The rates are kept too, so that no others can have their id; and only a few, as each takes room.
-            _make_room(self._rows_by_rates)
-            self._rows_by_rates[id(rates)] = rates, replace(self._plain_rows, labels=labels)
-        return self._rows_by_rates[id(rates)][1]
+        if not self._corrected_rows or self._corrected_rows[0][0] is not rates:
+            self._corrected_rows.clear()
+            self._corrected_rows.append((rates, self._plain_rows.with_labels(corrected_rows(self.log, rates))))
+        return self._corrected_rows[0][1]
+
+    def let_go_of_rows(self) -> None:
+        """Free the rows, some 100 bytes each; what has been added up over the grid stays."""
+        self.__dict__.pop("_plain_rows", None)
+        self._corrected_rows.clear()
 
     @cached_property
     def sample(self) -> Sample | None:
@@ -111,28 +116,21 @@ class Study:
         rows = self._plain_rows
         return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
 
-    @cached_property
-    def _fits(self) -> dict[tuple[bool, int], tuple[Rows, LabelledErrors]]:
-        """Imputed errors by the weights they were fitted with and the rows they were fitted to."""
-        return {}
-
     def imputed(self, estimator: Estimator, rows: Rows) -> Imputed:
         """Fit or look up the imputed errors of an estimator."""
         if not isinstance(self.imputation, str):
             return self._given_errors
-        key = estimator.for_least_variance, id(rows)
-        if key in self._fits:
-            return self._fits[key][1]
+        if estimator.for_least_variance not in rows.fits:
+            rows.fits[estimator.for_least_variance] = self._fitted(estimator, rows)
+        return rows.fits[estimator.for_least_variance]
+
+    def _fitted(self, estimator: Estimator, rows: Rows) -> LabelledErrors:
         weights = imputation_weights(estimator, rows)
         if self.imputation == "model":
             labels = impute_additive(rows.labels.values, self.log, weights, np.random.default_rng([self.seed, 1]))
         else:
             labels = impute_constant(rows.labels.values, self.log, weights)
-        imputed = LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
-        if rows.kept:
-            _make_room(self._fits)
-            self._fits[key] = rows, imputed
-        return imputed
+        return LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
 
     @cached_property
     def _given_errors(self) -> GivenErrors:
@@ -180,21 +178,16 @@ def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
     return correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
 
 
-def _make_room(kept: dict[Any, Any]) -> None:
-    """Let go of the oldest of what is kept, where there is much of it."""
-    while len(kept) >= _KEPT:
-        kept.pop(next(iter(kept)))
-
-
-_KEPT: Final = 12
 _NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
 
 
-def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, value: float) -> Array | None:
+def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, result: Linearised) -> Array | None:
     """Give the derivative of an estimate by each noise rate, or `None` if these are known.
 
-    Most estimates are linear in the labels, so that this difference is exact.
+    It follows from the slopes by label; where these are not the whole of it, from a small step of each rate.
     """
     if not rows.labels.slopes:
         return None
-    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved()])
+    if result.slopes_whole:
+        return np.array([float(result.label_slopes @ by_rate) for by_rate in rows.labels.slopes])
+    return np.array([(formula(other).value - result.value) / RATE_STEP for other in rows.moved()])
