@@ -14,6 +14,7 @@ from refusals import check_refusal
 from verirec.data.predictions import as_predictions
 from verirec.estimators import ESTIMATORS
 from verirec.estimators.cell_losses import CellLosses
+from verirec.estimators.rows import LoggedPairs
 from verirec.estimators.study import Study
 from verirec.exceptions import (
     EmptyLogError,
@@ -208,7 +209,7 @@ def test_the_model_imputes_a_row_without_its_own_label(grid, log, name):
     losses = CellLosses(as_predictions(grid.f, *SHAPE), get_loss("log"))
     rates, kappa = (RATES, 0.7) if name.startswith("ome") else (None, 1.0)
     seed = int(np.random.default_rng(0).integers(2**32))
-    study = Study(log, losses, as_propensities(grid.p, log), "model", None, seed)
+    study = Study(LoggedPairs(log, as_propensities(grid.p, log)), losses, "model", None, seed)
     label_slopes = study.linearised(ESTIMATORS[name], rates)[0].label_slopes
     before = contributions(log.labels, "model")
     for row in (0, 17, len(log) - 1):

@@ -12,6 +12,7 @@ from verirec.data.predictions import as_predictions
 from verirec.estimators import ESTIMATORS
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.inputs import checked_rates, judgeable, refuse_weights
+from verirec.estimators.rows import LoggedPairs
 from verirec.estimators.study import Study
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.losses import get_loss
@@ -25,7 +26,7 @@ LOG = vr.FeedbackLog.from_arrays(**GRID.rows())
 def study_of(predictions=GRID.f, imputation="constant", sample=None, seed=0):
     losses = CellLosses(as_predictions(predictions, *GRID.f.shape), get_loss("log"))
     drawn = int(np.random.default_rng(seed).integers(2**32))
-    return Study(LOG, losses, as_propensities(GRID.p, LOG), imputation, sample, drawn)
+    return Study(LoggedPairs(LOG, as_propensities(GRID.p, LOG)), losses, imputation, sample, drawn)
 
 
 # Input

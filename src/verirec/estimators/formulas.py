@@ -47,8 +47,8 @@ class Linearised:
         Each row's part of the denominator, adding up to 1; `None` where the denominator is the number of cells.
     imputed
         The imputed errors whose sum over the other pairs is in the numerator, if any.
-    sample_variance
-        What having visited a sample of the unobserved pairs adds to the variance.
+    sampled
+        What each sampled unobserved pair adds to the estimate, if not all were visited.
     slopes_whole
         Whether `label_slopes` are all that the labels do; not so where a tilt or a targeted step depends on them too.
     as_sample
@@ -64,10 +64,16 @@ class Linearised:
     terms: Callable[[], Array]
     shares: Array | None = None
     imputed: Imputed | None = None
-    sample_variance: float = 0.0
+    sampled: Array | None = None
     slopes_whole: bool = False
     as_sample: bool = False
     facts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def sample_variance(self) -> float:
+        """What having visited a sample of the unobserved pairs adds to the variance."""
+        few = self.sampled is None or len(self.sampled) < 2
+        return 0.0 if few or self.sampled is None else float(self.sampled.var(ddof=1)) * len(self.sampled)
 
 
 def naive(rows: Rows, _: Imputed) -> Linearised:
@@ -91,8 +97,8 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
         imputed.weight_slopes * through_imputed / rows.n_cells,
         lambda: (rows.errors + through_imputed) / rows.n_cells,
         imputed=imputed,
-        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
-        slopes_whole=True,
+        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        slopes_whole=imputed.slopes_whole,
         facts=imputed.facts(),
     )
 
@@ -157,7 +163,7 @@ def sdr(rows: Rows, imputed: Imputed) -> Linearised:
         -influence,
         lambda: influence + plain.value * shares,
         shares,
-        sample_variance=slope**2 * imputed.elsewhere_variance / rows.n_cells**2,
+        sampled=None if imputed.sampled is None else slope * imputed.sampled / rows.n_cells,
         facts=imputed.facts() | {"tilt": tilt, "balance_residual": residual},
     )
 
@@ -191,8 +197,8 @@ def _doubly_robust(
         imputed.weight_slopes * through - correction,
         lambda: correction + through + imputed_rows / rows.n_cells,
         imputed=imputed,
-        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
-        slopes_whole=True,
+        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        slopes_whole=imputed.slopes_whole,
         facts=facts,
     )
 

@@ -17,18 +17,16 @@ from verirec.estimators.catalogue import Estimator, imputation_weight_slopes, im
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.inputs import Rates
-from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, Rows
+from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, Rows
 from verirec.estimators.unobserved import (
     Sample,
     Unobserved,
     over_grid,
     sample_unobserved,
-    sample_variance,
     visit_sample,
     visit_unobserved,
 )
 from verirec.exceptions import PredictionError
-from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisances.imputation import impute_additive, impute_constant
 from verirec.nuisances.propensities import Propensities
 
@@ -45,7 +43,7 @@ class Study:
 
     Parameters
     ----------
-    log, losses, propensities
+    pairs, losses
         Checked, and for one grid.
     imputation
         "constant", "model", or imputed errors.
@@ -55,12 +53,21 @@ class Study:
         Of the sample and the folds.
     """
 
-    log: FeedbackLog
+    pairs: LoggedPairs
     losses: CellLosses
-    propensities: Propensities
     imputation: Any
     sample_size: int | None
     seed: int
+
+    @property
+    def log(self) -> FeedbackLog:
+        """The log."""
+        return self.pairs.log
+
+    @property
+    def propensities(self) -> Propensities:
+        """Of the grid."""
+        return self.pairs.propensities
 
     def linearised(self, estimator: Estimator, rates: Rates | None) -> tuple[Linearised, Rows, Array | None]:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
@@ -75,11 +82,8 @@ class Study:
 
     @cached_property
     def _plain_rows(self) -> Rows:
-        log = self.log
-        negative, difference = self.losses.of_rows(log.users, log.items)
-        labels = correct_labels(log.labels, None, log.users, log.items)
-        p = self.propensities.at(log.users, log.items)
-        return Rows(log, negative, difference, labels, self.propensities, p, 1 / p)
+        negative, difference = self.losses.of_rows(self.log.users, self.log.items)
+        return Rows(self.pairs, negative, difference, self.pairs.labels(None))
 
     @cached_property
     def _corrected_rows(self) -> list[tuple[Rates, Rows]]:
@@ -92,11 +96,11 @@ class Study:
             return self._plain_rows
         if not self._corrected_rows or self._corrected_rows[0][0] is not rates:
             self._corrected_rows.clear()
-            self._corrected_rows.append((rates, self._plain_rows.with_labels(corrected_rows(self.log, rates))))
+            self._corrected_rows.append((rates, self._plain_rows.with_labels(self.pairs.labels(rates))))
         return self._corrected_rows[0][1]
 
     def let_go_of_rows(self) -> None:
-        """Free the rows, some 100 bytes each; what has been added up over the grid stays."""
+        """Free the rows, some 50 bytes each; what has been added up over the grid stays."""
         self.__dict__.pop("_plain_rows", None)
         self._corrected_rows.clear()
 
@@ -106,7 +110,9 @@ class Study:
         size = self.sample_size
         if size is None and self.log.n_cells > MOST_CELLS:
             size = SAMPLE_CELLS
-        return None if size is None else sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
+        if size is None or size >= self.log.n_cells - len(self.log):
+            return None
+        return sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
 
     @cached_property
     def unobserved(self) -> Unobserved:
@@ -145,7 +151,7 @@ class Study:
         if self.sample is not None:
             values = errors.at(self.sample.users, self.sample.items)
             by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
-            return GivenErrors(of_rows, by_user, sample_variance(values, self.sample.scale))
+            return GivenErrors(of_rows, by_user, self.sample.scale * values)
         by_user = -totals(log.users, of_rows, log.n_users)
 
         def sums(block: tuple[Positions, Positions]) -> Array:
@@ -153,12 +159,12 @@ class Study:
 
         for (users, _), part in over_grid(sums, errors.shape, parallel=errors.parallel):
             by_user[users] += part
-        return GivenErrors(of_rows, by_user, 0.0)
+        return GivenErrors(of_rows, by_user)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What all estimates rest on."""
-        log, weights = self.log, self._plain_rows.weights
+        log, weights = self.log, self.pairs.weights
         facts: dict[str, Any] = {
             "rows": len(log),
             "cells": log.n_cells,
@@ -173,12 +179,7 @@ class Study:
         return facts
 
 
-def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
-    """Correct a log's labels for noise."""
-    return correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
-
-
-_NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
+_NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0))
 
 
 def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, result: Linearised) -> Array | None:
