@@ -1,5 +1,8 @@
 """verirec: how good is a recommender really, when its feedback is selective and noisy?"""
 
+from importlib import import_module
+from typing import Any
+
 from verirec import metrics, simulate, theory
 from verirec.data import (
     Dataset,
@@ -23,6 +26,7 @@ from verirec.estimators import (
     estimate_ranking,
     sensitivity,
 )
+from verirec.exceptions import MissingExtraError
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.noise_rates import (
@@ -46,6 +50,18 @@ from verirec.nuisances.propensities import (
 from verirec.nuisances.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch when it is first asked for: it takes a second, and not everybody trains."""
+    if name not in ("methods", "load"):
+        raise AttributeError(f"module 'verirec' has no attribute {name!r}")
+    try:
+        found = import_module("verirec.methods")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"training needs {error.name}: pip install 'verirec[train]'") from None
+    return found if name == "methods" else found.load
+
 
 __all__ = [
     "AnchorNoiseRates",

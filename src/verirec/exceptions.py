@@ -83,6 +83,26 @@ class AuditError(DataError):
     """An audit sample cannot tell the noise rates: no pair of the log in it, or one true class only."""
 
 
+class MissingExtraError(VerirecError, ImportError):
+    """Something needs a package that is not installed; the message names the extra that brings it."""
+
+
+class ModelError(ParameterError):
+    """A model that does not give finite logits of pairs, or lacks what it needs."""
+
+
+class NotFittedError(VerirecError, AttributeError, ValueError):
+    """A recommender was asked for something before it was trained."""
+
+
+class TrainingError(VerirecError, RuntimeError):
+    """Training cannot go on: it diverged before anything was learnt, or a checkpoint is of another run."""
+
+
+class ModelFileError(DataError):
+    """A file of a model or a checkpoint is missing, damaged, changed, or of a newer version."""
+
+
 class MemoryBudgetError(VerirecError, MemoryError):
     """A dense matrix would exceed the memory budget it was given."""
 
@@ -121,6 +141,14 @@ class NoiseRateWarning(VerirecWarning):
 
 class SmallAuditWarning(VerirecWarning):
     """An audit sample is too small for its rates to be precise."""
+
+
+class DivergenceWarning(VerirecWarning):
+    """A loss has no minimum, or ran away; the best state is kept."""
+
+
+class ColdStartWarning(VerirecWarning):
+    """Users or items without ratings are predicted from what all have in common."""
 
 
 def warn_caller(message: str, category: type[VerirecWarning]) -> None:

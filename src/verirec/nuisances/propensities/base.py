@@ -101,6 +101,14 @@ class Propensities(CellValues):
             total, count = total + float((1 / part).sum()), count + part.size
         return total / count * self.shape[0] * self.shape[1]
 
+    def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        """Give logits by user and by item whose sum is the propensity's, shapes (n_users,) and (n_items,).
+
+        `None` for propensities that are not such a sum. Those of users and items that are never, or always, logged are
+        kept finite.
+        """
+        return None
+
     def require_everywhere(self, what: str) -> None:
         """Raise `PropensityError` if propensities are known on observed pairs only."""
         if not self.known_everywhere:
@@ -132,6 +140,9 @@ class _Thinned(Propensities):
 
     def count_floored(self, log: FeedbackLog) -> int:
         return self.whole.count_floored(log)
+
+    def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        return self.whole.side_logits()
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
         return self.whole.variance_change(log, slopes, influence)

@@ -96,6 +96,10 @@ class _TwoWay(_Logistic):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(expit(self.user_constants[users] + self.item_constants[items]))
 
+    def side_logits(self) -> tuple[Array, Array]:
+        most = 10.0
+        return np.clip(self.user_constants, -most, most), np.clip(self.item_constants, -most, most)
+
     @cached_property
     def inverse_total(self) -> float:
         table = np.maximum(self.fitted.table, self.floor)

@@ -1,0 +1,47 @@
+"""Methods that train recommenders on selective and noisy feedback: 24 of them, by name in `catalogue`.
+
+Needs torch: ``pip install 'verirec[train]'``.
+"""
+
+from verirec.methods.balancing import DRV2, IPSV2, SDR
+from verirec.methods.base import Method
+from verirec.methods.catalogue import catalogue
+from verirec.methods.denoising import OME, OMEDR, OMEEIB, OMEIPS
+from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, TDR
+from verirec.methods.information import CVIB, DAMF, DIB
+from verirec.methods.multiple import MR
+from verirec.methods.naive import LCDMF, MF, RMF, TMF
+from verirec.methods.saving import load
+from verirec.methods.top import Recommendations
+from verirec.methods.weighting import IPS, SNIPS
+
+__all__ = [
+    "CVIB",
+    "DAMF",
+    "DIB",
+    "DR",
+    "DRBIAS",
+    "DRJL",
+    "DRMSE",
+    "DRV2",
+    "EIB",
+    "IPS",
+    "IPSV2",
+    "LCDMF",
+    "MF",
+    "MR",
+    "MRDRJL",
+    "OME",
+    "OMEDR",
+    "OMEEIB",
+    "OMEIPS",
+    "RMF",
+    "SDR",
+    "SNIPS",
+    "TDR",
+    "TMF",
+    "Method",
+    "Recommendations",
+    "catalogue",
+    "load",
+]

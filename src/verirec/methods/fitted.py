@@ -1,0 +1,192 @@
+"""What a fitted recommender can do: predict, recommend, find similar items, be saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+
+from verirec.checks import whole_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.ids import IdMap
+from verirec.data.predictions import Factors
+from verirec.exceptions import ColdStartWarning, NotFittedError, ParameterError, warn_caller
+from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.methods.top import Recommendations, top_items
+from verirec.models import FactorModel, Model
+from verirec.nuisances.propensities import Propensities
+from verirec.training.cells import ModelCells
+from verirec.training.loop import Outcome
+
+if TYPE_CHECKING:
+    from verirec.training.learner import Learner
+    from verirec.training.losses import Plain
+    from verirec.training.task import Task
+
+
+class Fitted:
+    """The fitted side of a method; all of it is there after `fit`, or after `verirec.load`.
+
+    Attributes
+    ----------
+    model_
+        The trained `torch.nn.Module`.
+    user_ids_, item_ids_
+        Ids by position.
+    noise_rates_
+        What the labels were corrected with: given, audited, or as training left them; `None` for none.
+    propensities_
+        Of the whole log; not kept by `save`.
+    history_, stopped_because_, best_epoch_, held_out_error_
+        One entry an epoch, why training stopped, the epoch whose state was kept, and its held-out error.
+    cold_users_, cold_items_
+        True where there was no rating to learn from.
+    """
+
+    name: ClassVar[str]
+    model_: Model
+    user_ids_: IdMap
+    item_ids_: IdMap
+    noise_rates_: NoiseRates | GroupedNoiseRates | None
+    propensities_: Propensities | None
+    history_: list[dict[str, Any]]
+    stopped_because_: str
+    best_epoch_: int
+    held_out_error_: float
+    cold_users_: npt.NDArray[np.bool_]
+    cold_items_: npt.NDArray[np.bool_]
+    prediction_: Learner
+    errors_: Plain
+    task_: Task
+
+    def _remember(self, log: FeedbackLog, propensities: Propensities) -> None:
+        self.user_ids_, self.item_ids_, self.propensities_ = log.user_ids, log.item_ids, propensities
+        self.cold_users_ = np.bincount(log.users, minlength=log.n_users) == 0
+        self.cold_items_ = np.bincount(log.items, minlength=log.n_items) == 0
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Keep the model and how it came about; tensors of the task are let go of."""
+        self.model_ = self.prediction_.model.cpu().eval()
+        self.model_.forget_cold(*(torch.as_tensor(np.flatnonzero(c)) for c in (self.cold_users_, self.cold_items_)))
+        self.history_, self.stopped_because_ = outcome.history, outcome.reason
+        self.best_epoch_, self.held_out_error_ = outcome.best_epoch, outcome.best_value
+        del self.task_, self.errors_
+
+    @property
+    def shape_(self) -> tuple[int, int]:
+        """The grid's size."""
+        self._require_fitted()
+        return len(self.user_ids_), len(self.item_ids_)
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} is not trained yet: call fit first")
+
+    @property
+    def predictions(self) -> Any:
+        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
+        self._require_fitted()
+        if isinstance(self.model_, FactorModel):
+            return _as_factors(self.model_)
+        return ModelCells(self.model_, self.shape_)
+
+    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+        """Give the probability that each user likes each item, by id: shapes (n,), result (n,).
+
+        Users and items without ratings are predicted from what all have in common, with a warning.
+        """
+        self._require_fitted()
+        rows = self.user_ids_.positions(users, name="users"), self.item_ids_.positions(items, name="items")
+        if len(rows[0]) != len(rows[1]):
+            raise ParameterError(f"users and items must have one length; got {len(rows[0])} and {len(rows[1])}")
+        self._warn_of_cold(np.unique(rows[0]), np.unique(rows[1]))
+        return np.asarray(ModelCells(self.model_, self.shape_).at(*rows))
+
+    def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
+        """Give each user's k best items, best first.
+
+        Parameters
+        ----------
+        users
+            Ids, shape (n,).
+        k
+            How many; no more than there are items. A user with fewer left has the rest blank.
+        exclude
+            Pairs of this log are left out: what a user has rated already.
+        """
+        self._require_fitted()
+        positions = self.user_ids_.positions(users, name="users")
+        k = whole_number("k", k, least=1)
+        if k > len(self.item_ids_):
+            raise ParameterError(f"k must be at most the number of items, {len(self.item_ids_):,}; got {k:,}")
+        self._warn_of_cold(np.unique(positions), np.empty(0, np.int64))
+        items, scores = top_items(self.model_, positions, len(self.item_ids_), k, self._rated(exclude))
+        return Recommendations(self.user_ids_.ids(positions), self.item_ids_, items, scores)
+
+    def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
+        if exclude is None:
+            return None
+        same = exclude.user_ids == self.user_ids_ and exclude.item_ids == self.item_ids_
+        users, items = exclude.users, exclude.items
+        if not same:
+            users = self.user_ids_.find(exclude.user_ids.arrow())[users]
+            items = self.item_ids_.find(exclude.item_ids.arrow())[items]
+            known = (users >= 0) & (items >= 0)
+            users, items = users[known], items[known]
+        return csr_array((np.ones(len(users), bool), (users, items)), shape=self.shape_)
+
+    def similar_items(self, item: Any, k: int = 10) -> Recommendations:
+        """Give the k items most like one, by the cosine of their factors; itself is left out."""
+        self._require_fitted()
+        factors = getattr(self.model_, "item_factors", None)
+        if factors is None:
+            raise ParameterError(f"similar items need a model with item factors; {type(self.model_).__name__} has none")
+        position = int(self.item_ids_.positions([item], name="item")[0])
+        k = whole_number("k", k, least=1)
+        if k > len(self.item_ids_) - 1:
+            raise ParameterError(f"k must be at most the number of other items, {len(self.item_ids_) - 1:,}; got {k:,}")
+        unit = factors.detach().numpy()
+        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
+        cosines = unit @ unit[position]
+        cosines[position] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[:k]
+        return Recommendations(np.array([item]), self.item_ids_, best[None, :], cosines[best][None, :])
+
+    def _warn_of_cold(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> None:
+        counts = int(self.cold_users_[users].sum()), int(self.cold_items_[items].sum())
+        if any(counts):
+            warn_caller(
+                f"{counts[0]:,} of these users and {counts[1]:,} of these items had no ratings to learn from: they are "
+                "predicted from constants and features alone",
+                ColdStartWarning,
+            )
+
+    def save(self, folder: str | Path) -> Path:
+        """Save the trained model: tensors in model.safetensors, ids and the rest in model.json; nothing is pickled."""
+        from verirec.methods.saving import save_method
+
+        self._require_fitted()
+        return save_method(self, Path(folder))  # type: ignore[arg-type]
+
+
+def _as_factors(model: FactorModel) -> Factors:
+    """Give a factor model as its factors: features are folded in."""
+    with torch.no_grad():
+        n_users, n_items = model.shape
+        users, items = torch.zeros(n_users, 0), torch.zeros(n_items, 0)
+        if model.dim:
+            users, items = model.user_factors, model.item_factors
+        if model.user_features is not None and model.item_features is not None:
+            users = torch.cat([users, model.user_features @ model.interactions], 1)
+            items = torch.cat([items, model.item_features], 1)
+        return Factors(
+            users.numpy().copy(),
+            items.numpy().copy(),
+            model.of_users().numpy().copy() if model.has_user_part else None,
+            model.of_items().numpy().copy() if model.has_item_part else None,
+            float(model.constant) if model.constants else 0.0,
+        )

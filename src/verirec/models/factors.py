@@ -1,0 +1,184 @@
+r"""Matrix factorisation with constants and features: the model of most methods, in one class.
+
+.. math:: z_{ui} = b + b_u + b_i + u_u \cdot v_i + x_u^\top A\, y_i + a \cdot x_u + c \cdot y_i + g\, \ell_{ui}
+
+with features x and y, and :math:`\ell` the logit of the propensity. Each part can be left out; without constants and
+features it is the paper's form (Section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from verirec.models.scoring import Model, Penalised
+
+_SPREAD = 0.1
+"""Standard deviation of an inner product at the start."""
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Strengths of the penalties by kind; see `Penalised` for what they multiply."""
+
+    constants: float = 0.02
+    factors: float = 0.1
+    features: float = 0.001
+
+    def of(self, kind: str) -> float:
+        """Look a kind up."""
+        return float(getattr(self, kind))
+
+
+@dataclass(frozen=True, eq=False)
+class SideInformation:
+    """Features of users and items, and propensity logits by user and item, as tensors; each may be missing.
+
+    Parameters
+    ----------
+    users, items
+        Standardised features, shapes (n_users, p) and (n_items, q).
+    user_logits, item_logits
+        Parts whose sum is the propensity's logit, shapes (n_users,) and (n_items,).
+    """
+
+    users: Tensor | None = None
+    items: Tensor | None = None
+    user_logits: Tensor | None = None
+    item_logits: Tensor | None = None
+
+
+class FactorModel(Model):
+    """Matrix factorisation with constants, features and the propensity as a covariate.
+
+    Parameters
+    ----------
+    n_users, n_items
+        The grid's size.
+    dim
+        Number of factors; 0 for constants (and features) alone.
+    constants
+        Whether users, items and all have a constant.
+    side
+        Features and propensity logits.
+    random
+        Where the factors start from.
+    """
+
+    def __init__(
+        self,
+        n_users: int,
+        n_items: int,
+        dim: int,
+        *,
+        constants: bool = True,
+        side: SideInformation | None = None,
+        random: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.shape, self.dim, self.constants = (n_users, n_items), dim, constants
+        if dim:
+            scale = (_SPREAD**0.5) / dim**0.25
+            self.user_factors = nn.Parameter(scale * torch.randn(n_users, dim, generator=random))
+            self.item_factors = nn.Parameter(scale * torch.randn(n_items, dim, generator=random))
+        if constants:
+            self.constant = nn.Parameter(torch.zeros(()))
+            self.user_constants = nn.Parameter(torch.zeros(n_users))
+            self.item_constants = nn.Parameter(torch.zeros(n_items))
+        self._add_features(side or SideInformation())
+
+    def _add_features(self, side: SideInformation) -> None:
+        self.user_features: Tensor | None
+        self.item_features: Tensor | None
+        self.user_logits: Tensor | None
+        self.item_logits: Tensor | None
+        self.register_buffer("user_features", side.users, persistent=False)
+        self.register_buffer("item_features", side.items, persistent=False)
+        self.register_buffer("user_logits", side.user_logits, persistent=False)
+        self.register_buffer("item_logits", side.item_logits, persistent=False)
+        if side.users is not None:
+            self.user_weights = nn.Parameter(torch.zeros(side.users.shape[1]))
+        if side.items is not None:
+            self.item_weights = nn.Parameter(torch.zeros(side.items.shape[1]))
+        if side.users is not None and side.items is not None:
+            self.interactions = nn.Parameter(torch.zeros(side.users.shape[1], side.items.shape[1]))
+        if side.user_logits is not None:
+            self.logit_weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Add up all parts for pairs."""
+        logits = self._one_sided(users, items)
+        if self.dim:
+            logits = logits + (self.user_factors[users] * self.item_factors[items]).sum(1)
+        if self.user_features is not None and self.item_features is not None:
+            logits = logits + ((self.user_features[users] @ self.interactions) * self.item_features[items]).sum(1)
+        return logits
+
+    def grid(self, users: Tensor, items: Tensor) -> Tensor:
+        """Add up all parts for a rectangle, by matrix products."""
+        logits = self._one_sided(users[:, None], items[None, :])
+        if self.dim:
+            logits = torch.addmm(logits, self.user_factors[users], self.item_factors[items].T)
+        if self.user_features is not None and self.item_features is not None:
+            logits = logits + (self.user_features[users] @ self.interactions) @ self.item_features[items].T
+        return logits
+
+    def _one_sided(self, users: Tensor, items: Tensor) -> Tensor:
+        """Add up what belongs to the user or to the item alone, at positions that broadcast."""
+        of_user = self.of_users()[users] if self.has_user_part else torch.zeros((), device=users.device)
+        of_item = self.of_items()[items] if self.has_item_part else torch.zeros((), device=users.device)
+        shape = torch.broadcast_shapes(users.shape, items.shape)  # type: ignore[no-untyped-call]
+        constant = self.constant if self.constants else 0.0
+        return (of_user + of_item + constant).expand(shape)
+
+    @property
+    def has_user_part(self) -> bool:
+        """Whether anything belongs to the user alone."""
+        return self.constants or self.user_features is not None or self.user_logits is not None
+
+    @property
+    def has_item_part(self) -> bool:
+        """Whether anything belongs to the item alone."""
+        return self.constants or self.item_features is not None or self.item_logits is not None
+
+    def of_users(self) -> Tensor:
+        """Give what belongs to each user alone, shape (n_users,)."""
+        return self._side("user")
+
+    def of_items(self) -> Tensor:
+        """Give what belongs to each item alone, shape (n_items,)."""
+        return self._side("item")
+
+    def _side(self, side: str) -> Tensor:
+        parts = []
+        if self.constants:
+            parts.append(getattr(self, f"{side}_constants"))
+        if getattr(self, f"{side}_features") is not None:
+            parts.append(getattr(self, f"{side}_features") @ getattr(self, f"{side}_weights"))
+        if getattr(self, f"{side}_logits") is not None:
+            parts.append(self.logit_weight * getattr(self, f"{side}_logits"))
+        return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+
+    def penalised(self) -> Iterator[Penalised]:
+        """Give factors, constants and feature weights with whom they belong to; the global constant has no penalty."""
+        n_users, n_items = self.shape
+        if self.dim:
+            yield Penalised([self.user_factors], "factors", n_users)
+            yield Penalised([self.item_factors], "factors", n_items)
+        if self.constants:
+            yield Penalised([self.user_constants], "constants", n_users)
+            yield Penalised([self.item_constants], "constants", n_items)
+        weights = [getattr(self, name, None) for name in ("user_weights", "item_weights", "interactions")]
+        if any(one is not None for one in weights):
+            yield Penalised([one for one in weights if one is not None], "features", 1)
+
+    def forget_cold(self, users: Tensor, items: Tensor) -> None:
+        """Set the factors and constants of users and items without ratings to zero: the mean of the others'."""
+        with torch.no_grad():
+            for side, cold in (("user", users), ("item", items)):
+                for part in ("factors", "constants"):
+                    if hasattr(self, f"{side}_{part}"):
+                        getattr(self, f"{side}_{part}")[cold] = 0.0

@@ -1,0 +1,66 @@
+"""Neural collaborative filtering (He et al. 2017): embeddings, a layer on both together, and one logit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from verirec.models.scoring import Model, Penalised
+
+
+class NeuralModel(Model):
+    """Embeddings of user and item, side by side, through one hidden layer; constants beside it.
+
+    Parameters
+    ----------
+    n_users, n_items, dim
+        The grid's size, and the width of embeddings and hidden layer.
+    constants
+        Whether users, items and all have a constant.
+    random
+        Where embeddings and weights start from.
+    """
+
+    def __init__(self, n_users: int, n_items: int, dim: int, *, constants: bool, random: torch.Generator) -> None:
+        super().__init__()
+        self.shape, self.constants = (n_users, n_items), constants
+        self.user_factors = nn.Parameter(0.1 * torch.randn(n_users, dim, generator=random))
+        self.item_factors = nn.Parameter(0.1 * torch.randn(n_items, dim, generator=random))
+        self.hidden = nn.Parameter(torch.randn(2 * dim, dim, generator=random) / (2 * dim) ** 0.5)
+        self.hidden_constant = nn.Parameter(torch.zeros(dim))
+        self.output = nn.Parameter(torch.randn(dim, generator=random) / dim**0.5)
+        self.constant = nn.Parameter(torch.zeros(()))
+        if constants:
+            self.user_constants = nn.Parameter(torch.zeros(n_users))
+            self.item_constants = nn.Parameter(torch.zeros(n_items))
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Go through the layer."""
+        both = torch.cat([self.user_factors[users], self.item_factors[items]], 1)
+        logits = torch.relu(both @ self.hidden + self.hidden_constant) @ self.output + self.constant
+        if self.constants:
+            logits = logits + self.user_constants[users] + self.item_constants[items]
+        return logits
+
+    def penalised(self) -> Iterator[Penalised]:
+        """Give embeddings, constants and layer weights."""
+        n_users, n_items = self.shape
+        yield Penalised([self.user_factors], "factors", n_users)
+        yield Penalised([self.item_factors], "factors", n_items)
+        yield Penalised([self.hidden, self.output], "features", 1)
+        if self.constants:
+            yield Penalised([self.user_constants], "constants", n_users)
+            yield Penalised([self.item_constants], "constants", n_items)
+
+    def forget_cold(self, users: Tensor, items: Tensor) -> None:
+        """Give users and items without ratings the mean embedding of the others, and no constant."""
+        with torch.no_grad():
+            for side, cold in (("user", users), ("item", items)):
+                factors = getattr(self, f"{side}_factors")
+                warm = torch.ones(len(factors), dtype=torch.bool)
+                warm[cold] = False
+                factors[cold] = factors[warm].mean(0)
+                if self.constants:
+                    getattr(self, f"{side}_constants")[cold] = 0.0

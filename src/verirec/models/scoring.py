@@ -1,0 +1,96 @@
+"""What a model is: logits of pairs, logits of rectangles, and which of its parameters are penalised how."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from verirec.exceptions import ModelError
+
+
+class Penalised(NamedTuple):
+    r"""Parameters that share a penalty: :math:`\frac{\lambda}{2 c} \lVert \theta \rVert^2`.
+
+    Parameters
+    ----------
+    parameters
+        :math:`\theta`.
+    kind
+        Which of the penalties :math:`\lambda` is: "constants", "factors" or "features".
+    members
+        c: the number of users or items that the parameters belong to, so that a penalty is one of the mean user and
+        the mean item, and means the same whatever the grid's size; 1 for what belongs to all.
+    """
+
+    parameters: list[nn.Parameter]
+    kind: str
+    members: int
+
+
+class Model(nn.Module):
+    """A model of the logit of P(r = 1) for every pair of a user and an item."""
+
+    @abstractmethod
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Give the logits of pairs: positions of shape (n,), result (n,)."""
+
+    def grid(self, users: Tensor, items: Tensor) -> Tensor:
+        """Give the logits of a rectangle: positions of shape (a,) and (b,), result (a, b)."""
+        pairs = users.repeat_interleave(len(items)), items.repeat(len(users))
+        logits: Tensor = self(*pairs)
+        return logits.view(len(users), len(items))
+
+    def penalised(self) -> Iterator[Penalised]:
+        """Give the parameters by penalty; those left out have none."""
+        yield Penalised([one for one in self.parameters() if one.requires_grad], "factors", 1)
+
+    def forget_cold(self, users: Tensor, items: Tensor) -> None:
+        """Leave users and items that nobody rated, or who rated nothing, with what all have in common."""
+
+
+class CustomModel(Model):
+    """A user's own module, held to what a model must give."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Ask the module, and look at what it says."""
+        logits = self.module(users, items)
+        if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
+            raise ModelError(f"the model must give a tensor of logits; got {type(logits).__name__}")
+        if logits.shape == (len(users), 1):
+            logits = logits.squeeze(1)
+        if logits.shape != users.shape:
+            raise ModelError(f"the model must give one logit a pair, shape ({len(users)},); got {tuple(logits.shape)}")
+        return logits
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Ask for some pairs before any training: probabilities, a wrong shape or NaN are a `ModelError`."""
+        random = torch.Generator().manual_seed(0)
+        users = torch.randint(n_users, (256,), generator=random)
+        items = torch.randint(n_items, (256,), generator=random)
+        with torch.no_grad():
+            try:
+                logits = self(users, items)
+            except ModelError:
+                raise
+            except Exception as error:
+                raise ModelError(
+                    f"the model must map two tensors of positions (users, items) to logits; it raised "
+                    f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                ) from error
+        if not torch.isfinite(logits).all():
+            raise ModelError("the model must give finite logits; it gave NaN or infinity before any training")
+        if len(logits.unique()) > 1 and bool(((logits > 0) & (logits < 1)).all()):
+            raise ModelError(
+                "the model must give logits; all that it gave lie between 0 and 1, as probabilities do: leave out its "
+                "last sigmoid"
+            )
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            raise ModelError("the model has no parameters to train")

@@ -1,0 +1,70 @@
+"""Files of tensors and of plain facts: written whole or not at all, checked when read, never pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from verirec.exceptions import ModelFileError
+
+FORMAT: Final = 1
+_FACTS: Final = "verirec"
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors with facts about them into one file: first beside it, then in its place.
+
+    The facts carry a checksum of the tensors and of themselves.
+    """
+    plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    body = facts | {"format": FORMAT, "checksum": ""}
+    body["checksum"] = _checksum(plain, body)
+    content = tensors_to_bytes(plain, {_FACTS: json.dumps(body)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read them back; what was changed, cut short or written by a newer version is a `ModelFileError`."""
+    if not path.is_file():
+        raise ModelFileError(f"{path}: there is no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {}).get(_FACTS, "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"{path}: not a file of verirec's, or a damaged one ({error})") from None
+    if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
+        raise ModelFileError(f"{path}: not a file of verirec's")
+    if facts["format"] > FORMAT:
+        raise ModelFileError(f"{path}: written by a newer verirec (format {facts['format']}; this one reads {FORMAT})")
+    if facts.get("checksum") != _checksum(tensors, facts | {"checksum": ""}):
+        raise ModelFileError(f"{path}: its contents were changed after it was written")
+    return tensors, facts
+
+
+def _checksum(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+    return digest.hexdigest()

@@ -1,0 +1,141 @@
+r"""Losses of logits, and the two ways of correcting them for noise.
+
+With labels y that may be soft, or corrected and then outside of 0 and 1, every loss is linear in the label:
+:math:`l(f, y) = l(f, 0) + y\,[l(f, 1) - l(f, 0)]`. `verirec.losses` has the same for probabilities, in NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from verirec.losses import GroupedNoiseRates, NoiseRates, correct_labels
+from verirec.training.task import Batch, Task
+
+
+class LogitLoss(ABC):
+    """A loss of logits."""
+
+    @abstractmethod
+    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        """Give l(f, y), elementwise."""
+
+
+class LogLoss(LogitLoss):
+    """Cross-entropy: softplus(z) - y z."""
+
+    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        """Give l(f, y), elementwise."""
+        return softplus(logits) - labels * logits
+
+
+class SquaredLoss(LogitLoss):
+    """Squared error of the probability: f^2 + y (1 - 2 f)."""
+
+    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        """Give l(f, y), elementwise."""
+        f = torch.sigmoid(logits)
+        return f * f + labels * (1 - 2 * f)
+
+
+LOSSES: dict[str, Callable[[], LogitLoss]] = {"log": LogLoss, "squared": SquaredLoss}
+
+
+class Plain:
+    """No correction: labels are taken for the truth."""
+
+    def __init__(self, loss: LogitLoss) -> None:
+        self.loss = loss
+
+    def errors(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Give e of a batch's rows."""
+        return self.loss(logits, batch.labels)
+
+    def imputed(self, logits: Tensor, soft_labels: Tensor | float) -> Tensor:
+        r"""Give :math:`\hat e = l(f, g)` for imputed soft labels g."""
+        return self.loss(logits, soft_labels)
+
+    def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
+        """Give the labels that the loss is of, of all rows; `None` for a loss that is always bounded below."""
+        return task.log.labels.astype(np.float64)
+
+    def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
+        """Take other noise rates; there is nothing to correct."""
+
+
+class Surrogate(Plain):
+    r"""The paper's correction (Section 3.2): :math:`l(f, \tilde r)` with :math:`\tilde r = (r - \rho_{10})/\kappa`.
+
+    Unbiased, and unbounded below: see `verirec.training.bounds`.
+    """
+
+    rates: NoiseRates | GroupedNoiseRates
+    by_row: Tensor | None = None
+
+    def errors(self, logits: Tensor, batch: Batch) -> Tensor:
+        r"""Give :math:`\tilde e` of a batch's rows."""
+        if self.by_row is not None:
+            return self.loss(logits, self.by_row[batch.rows])
+        return self.loss(logits, (batch.labels - self.rho10) / self.kappa)
+
+    def targets(self, task: Task) -> npt.NDArray[np.float64]:
+        """Give the corrected labels."""
+        log = task.log
+        return correct_labels(log.labels, self.rates, log.users, log.items).values
+
+    def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
+        """Correct labels as they come by; those of groups, once and for all rows."""
+        self.rates = rates
+        if isinstance(rates, NoiseRates):
+            self.rho10, self.kappa = rates.rho10, 1 - rates.rho01 - rates.rho10
+        else:
+            self.by_row = torch.as_tensor(self.targets(task)).to(task.device, torch.float32)
+
+
+class Forward(Plain):
+    r"""Forward correction (Patrini et al. 2017): the plain log loss of :math:`P(r = 1) = \rho_{10} + \kappa f`.
+
+    Bounded below, with the same minimiser in the limit.
+    """
+
+    rates: NoiseRates
+
+    def errors(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Give the log loss of a batch's labels as they are."""
+        return self._of_noisy(logits, batch.labels)
+
+    def targets(self, task: Task) -> None:
+        """Say that none is needed: the loss is bounded."""
+
+    def imputed(self, logits: Tensor, soft_labels: Tensor | float) -> Tensor:
+        """Give the log loss of imputed labels as noise would have left them."""
+        rates = self.rates
+        return self._of_noisy(logits, rates.rho10 + (1 - rates.rho01 - rates.rho10) * soft_labels)
+
+    def _of_noisy(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        # P(r = 1) = [(1 - rho01) e^z + rho10] / (1 + e^z); the denominators of both classes are the same.
+        positive = _log_sum(logits, 1 - self.rates.rho01, self.rates.rho10)
+        negative = _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
+        return softplus(logits) - negative - labels * (positive - negative)
+
+    def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
+        """Take one pair of rates for all."""
+        if not isinstance(rates, NoiseRates):
+            raise NotImplementedError("forward correction takes one pair of noise rates for all pairs")
+        self.rates = rates
+
+
+def _log_sum(logits: Tensor, of_exponential: float, constant: float) -> Tensor:
+    """Give log(a e^z + c), for rates a and c of which one may be 0."""
+    if constant == 0:
+        return logits + math.log(of_exponential)
+    if of_exponential == 0:
+        return torch.full_like(logits, math.log(constant))
+    return torch.logaddexp(logits + math.log(of_exponential), torch.full_like(logits, math.log(constant)))
