@@ -249,11 +249,10 @@ class Method(Fitted, ABC):
         """Find the penalty below which the loss has no minimum; without held-out rows to stop on, refuse it."""
         beyond = self.beyond_labels() if self.loss == "log" else None
         self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond)
-        stops = self.validation > 0 and self.patience is not None
-        if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_ and not stops:
+        if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_ and self.validation == 0:
             raise ParameterError(
                 f"with penalty_factors={self.penalty_factors:g} the loss of {self.name} has no minimum: take at least "
-                f"{self.penalty_bound_:.3g}, or hold rows out to stop on (validation, patience)"
+                f"{self.penalty_bound_:.3g}, or hold rows out, so that the best state can be kept (validation)"
             )
 
     def make_errors(self) -> Plain:

@@ -51,6 +51,14 @@ class SideInformation:
     item_logits: Tensor | None = None
 
 
+def _sum(parts: list[Tensor]) -> Tensor:
+    """Add up parts that broadcast, small ones first."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
 class FactorModel(Model):
     """Matrix factorisation with constants, features and the propensity as a covariate.
 
@@ -110,29 +118,29 @@ class FactorModel(Model):
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Add up all parts for pairs."""
-        logits = self._one_sided(users, items)
+        parts: list[Tensor] = [self.constant] if self.constants else []
         if self.dim:
-            logits = logits + (self.user_factors[users] * self.item_factors[items]).sum(1)
+            parts.append(torch.linalg.vecdot(self.user_factors[users], self.item_factors[items]))
+        if self.has_user_part:
+            parts.append(self.of_users()[users])
+        if self.has_item_part:
+            parts.append(self.of_items()[items])
         if self.user_features is not None and self.item_features is not None:
-            logits = logits + ((self.user_features[users] @ self.interactions) * self.item_features[items]).sum(1)
-        return logits
+            parts.append(torch.linalg.vecdot(self.user_features[users] @ self.interactions, self.item_features[items]))
+        return _sum(parts).expand(len(users))
 
     def grid(self, users: Tensor, items: Tensor) -> Tensor:
         """Add up all parts for a rectangle, by matrix products."""
-        logits = self._one_sided(users[:, None], items[None, :])
+        parts: list[Tensor] = [self.constant] if self.constants else []
+        if self.has_user_part:
+            parts.append(self.of_users()[users][:, None])
+        if self.has_item_part:
+            parts.append(self.of_items()[items][None, :])
         if self.dim:
-            logits = torch.addmm(logits, self.user_factors[users], self.item_factors[items].T)
+            parts.append(self.user_factors[users] @ self.item_factors[items].T)
         if self.user_features is not None and self.item_features is not None:
-            logits = logits + (self.user_features[users] @ self.interactions) @ self.item_features[items].T
-        return logits
-
-    def _one_sided(self, users: Tensor, items: Tensor) -> Tensor:
-        """Add up what belongs to the user or to the item alone, at positions that broadcast."""
-        of_user = self.of_users()[users] if self.has_user_part else torch.zeros((), device=users.device)
-        of_item = self.of_items()[items] if self.has_item_part else torch.zeros((), device=users.device)
-        shape = torch.broadcast_shapes(users.shape, items.shape)  # type: ignore[no-untyped-call]
-        constant = self.constant if self.constants else 0.0
-        return (of_user + of_item + constant).expand(shape)
+            parts.append((self.user_features[users] @ self.interactions) @ self.item_features[items].T)
+        return _sum(parts).expand(len(users), len(items))
 
     @property
     def has_user_part(self) -> bool:
