@@ -8,12 +8,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.files import read_pairs
 from verirec.data.grid import cell_keys, checked_positions
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.predictions import PredictionsLike
 from verirec.data.roles import TruthRoles
 from verirec.exceptions import (
     AuditError,
@@ -25,15 +26,15 @@ from verirec.exceptions import (
 )
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
-from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
+from verirec.nuisances.noise_rates.strata import sort_into_strata
 from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
-ENOUGH: Final = 200
-"""An audit below this leaves the rates too open for most uses."""
+ROUGH: Final = 0.15
+"""Rates whose 95% intervals reach further than this to either side are too open for most uses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +237,6 @@ class AuditNoiseRates:
         inside, rows, true_labels = part
         labels, strata = log.labels[inside], strata[inside]
         _refuse_one_class(true_labels, where)
-        if len(rows) < ENOUGH:
-            warn_caller(
-                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
-                SmallAuditWarning,
-            )
         if min(self._shares(labels, rows)) == 0:
             warn_caller(
                 f"no audited pair{where} has one of the two labels: the rates then rest on the strata alone, and their "
@@ -261,6 +257,13 @@ class AuditNoiseRates:
             # Unequal weights are worth fewer rows (Kish).
             fewer = float((weights[inside] ** 2).mean()) / float(weights[inside].mean()) ** 2
             covariance = tuple(tuple(fewer * one for one in row) for row in covariance)  # type: ignore[assignment]
+        half_width = float(ndtri(0.975) * np.sqrt(np.diag(np.array(covariance)).max()))
+        if half_width > ROUGH:
+            warn_caller(
+                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain: a 95% interval reaches "
+                f"{half_width:.2f} to either side; plan_audit tells how many more pairs it takes",
+                SmallAuditWarning,
+            )
         return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
 
     @staticmethod
@@ -316,27 +319,3 @@ def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
             raise AuditError(
                 f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(true_labels):,} pairs"
             )
-
-
-def sort_into_strata(
-    log: FeedbackLog,
-    propensities: Any,
-    scores: PredictionsLike | None,
-    *,
-    strata: int,
-    folds: int,
-    random: np.random.Generator,
-) -> npt.NDArray[np.int64]:
-    """Sort a log's rows into equal parts by a score that has not seen them; each has at least 20 rows."""
-    count = min(strata, max(len(log) // 20, 1))
-    if scores is not None:
-        score = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
-    else:
-        weights = np.ones(len(log))
-        if propensities is not None:
-            weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
-        score = LabelModel().cross_fit(log, weights, folds, random)
-    order = by_score(score, random)
-    of_row = np.empty(len(log), np.int64)
-    of_row[order] = np.arange(len(log)) * count // len(log)
-    return of_row
