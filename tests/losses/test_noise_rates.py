@@ -368,3 +368,11 @@ def test_observe_and_the_plain_chances_agree(rates):
     for label in (0, 1):
         seen = NoiseRates(*rates).observe(np.full(10_000, label), uniforms).mean()
         assert seen == pytest.approx(chance(1, label, *rates), abs=1e-4)
+
+
+def test_corners_and_lattice_are_made_once_and_change_nothing_of_a_region():
+    region = NoiseRegion(0.3, 0.2)
+    assert region.corners is region.corners
+    assert region.lattice is region.lattice
+    assert region == NoiseRegion(0.3, 0.2)
+    assert hash(region) == hash(NoiseRegion(0.3, 0.2))

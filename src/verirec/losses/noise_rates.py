@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -226,7 +227,7 @@ class NoiseRegion:
         for name in ("rho01_most", "rho10_most"):
             object.__setattr__(self, name, min(_checked_rate(name, getattr(self, name)), MOST_RATE))
 
-    @property
+    @cached_property
     def corners(self) -> tuple[NoiseRates, ...]:
         """The region's corners: every estimate has its smallest and its largest value at one of them."""
         most01, most10 = self.rho01_most, self.rho10_most
@@ -237,7 +238,7 @@ class NoiseRegion:
             corners += [(MOST_RATE - most10, most10), (most01, MOST_RATE - most01)]
         return tuple(NoiseRates(*rates) for rates in dict.fromkeys(corners))
 
-    @property
+    @cached_property
     def lattice(self) -> tuple[NoiseRates, ...]:
         """Points all over the region, its corners among them, for estimates that may peak inside."""
         steps = np.linspace(0, 1, LATTICE)
