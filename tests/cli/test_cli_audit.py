@@ -321,6 +321,14 @@ def test_a_plan_is_the_one_of_python(plan, tmp_path, folder):
     assert f"Expected half-widths: {alone.expected[0]:.3f} of rho01, {alone.expected[1]:.3f} of rho10" in output
 
 
+def test_a_plan_says_what_rates_it_was_made_for(plan, folder):
+    assert ", if they are about 0.20 and 0.10.\n" in plan("plain.csv", *GIVEN, "--half-width", 0.05)[1]
+    guesses = vr.plan_audit(vr.read_log(folder / "plain.csv"), half_width=0.05).guesses
+    most = [max(getattr(one, name) for one in guesses) for name in ("rho01", "rho10")]
+    output = plan("plain.csv", "--half-width", 0.05)[1]
+    assert f", at worst, for rates up to {most[0]:.2f} and {most[1]:.2f}.\n" in output
+
+
 def fill_in(file, world, kind, keep=lambda place: True):
     """Write the true labels into a plan, as people would, with a spreadsheet's apostrophes kept; give their number."""
     users, items = ids_of(kind)
@@ -415,7 +423,7 @@ def test_a_mistake_in_planning_is_told_in_one_line_and_nothing_is_written(plan, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("place", ["taken/plan.csv", "nowhere/plan.csv", "."])
+@pytest.mark.parametrize("place", ["taken/plan.csv", "."])
 def test_a_plan_that_cannot_be_written_is_told_in_one_line(plan, folder, place):
     before = {file.name for file in folder.iterdir()}
     code, output, errors = plan("plain.csv", *GIVEN, out=folder / place)
@@ -424,9 +432,16 @@ def test_a_plan_that_cannot_be_written_is_told_in_one_line(plan, folder, place):
     assert {file.name for file in folder.iterdir()} == before
 
 
-def test_a_plan_that_cannot_be_written_is_told_before_any_work(plan, folder, monkeypatch):
+@pytest.mark.parametrize("place", ["taken/plan.csv", "."])
+def test_a_plan_that_cannot_be_written_is_told_before_any_work(plan, folder, monkeypatch, place):
     monkeypatch.setattr("verirec.cli.plan_audit.load_log", lambda *_, **__: pytest.fail("the log was read"))
-    assert plan("plain.csv", *GIVEN, out=folder / "taken" / "plan.csv")[0] == 2
+    assert plan("plain.csv", *GIVEN, out=folder / place)[0] == 2
+
+
+def test_the_folder_of_a_plan_is_made_if_need_be(plan, tmp_path):
+    code, _, errors = plan("plain.csv", *GIVEN, out=tmp_path / "new" / "newer" / "plan.csv")
+    assert (code, errors) == (0, "")
+    assert len(read_csv(tmp_path / "new" / "newer" / "plan.csv")) > 100
 
 
 def test_ctrl_c_leaves_the_older_plan(plan, tmp_path, monkeypatch):

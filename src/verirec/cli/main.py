@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any, Final, NoReturn
@@ -66,7 +67,7 @@ def main() -> None:
     except typer.Abort:
         code = _INTERRUPTED
     except OSError as error:
-        _end(2, f"cannot write the output: {error.strerror or error}")
+        _end(2, _refused_by_the_system(error))
     if code == _INTERRUPTED:
         _end(code, "stopped")
     sys.exit(code)
@@ -75,6 +76,14 @@ def main() -> None:
 def _end(code: int, message: str) -> NoReturn:
     typer.echo(f"verirec: {' '.join(message.split())}", err=True)
     sys.exit(code)
+
+
+def _refused_by_the_system(error: OSError) -> str:
+    """Say which file or folder the system refused, and why."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return (
+        f"cannot use {os.fsdecode(error.filename)!r}: {reason}" if error.filename else f"the system refused: {reason}"
+    )
 
 
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
