@@ -12,7 +12,7 @@ import pytest
 
 import verirec as vr
 from pages import Page, check_estimates_table
-from verirec.exceptions import UnknownIdError
+from verirec.exceptions import UnknownIdWarning
 from verirec.experiments import run_audit
 from verirec.reports import audit_summary, check_writable
 from verirec.reports.writing import write_table
@@ -219,7 +219,10 @@ MISTAKES = [
     (("plain.csv", *GIVEN, *BOTH, *BOTH), "--predictions names 'sharp' twice"),
     (("plain.csv", "--audit-labels", "nope.csv"), "no file 'nope.csv'"),
     (("plain.csv", "--audit-labels", "strange.csv"), "strange.csv: user is not in the log in 1 of 300 rows .*nobody"),
-    (("plain.csv", "--audit-labels", "twos.csv"), "true_labels must be 0/1"),
+    (
+        ("plain.csv", "--audit-labels", "twos.csv"),
+        "twos.csv: true_label must be 0 or 1, yes or no, .*where row 0 has 2",
+    ),
     (("plain.csv", "--audit-labels", "empty.csv"), "empty.csv has no row with a true_label"),
     (("odd.csv", *GIVEN, "--predictions", "x=part.csv"), "part.csv: user is not in the log"),
     (("ones.csv", *GIVEN), "both classes"),
@@ -399,8 +402,8 @@ def test_ids_that_differ_by_an_apostrophe_are_told_apart(tmp_path):
 def test_an_apostrophe_in_a_file_of_predictions_is_part_of_the_id(tmp_path):
     log = vr.FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, user_ids=["a", "b"], item_ids=["i"])
     write_csv(tmp_path / "scores.csv", ["user", "item", "score"], ["'a", "b"], ["i", "i"], [0.5, 0.5])
-    with pytest.raises(UnknownIdError):
-        vr.read_predictions(tmp_path / "scores.csv", log)
+    with pytest.warns(UnknownIdWarning):
+        assert vr.read_predictions(tmp_path / "scores.csv", log)[0].tolist() == [1]
 
 
 PLAN_MISTAKES = [

@@ -246,7 +246,8 @@ def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(worl
     check_refusal(
         lambda: vr.plan_audit(world.log, half_width=width, guess=RATES),
         AuditError,
-        rf"even the true labels of all {len(world.log):,} rows would leave a rate's half-width at 0\.\d+ where {width:g} was .*ask for a larger half_width",
+        rf"even the true labels of all {len(world.log):,} rows would leave a rate's half-width at 0\.\d+ where "
+        rf"{width:g} was asked for; ask for a larger half_width",
     )
 
 

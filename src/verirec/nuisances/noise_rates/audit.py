@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,8 +13,8 @@ from scipy.special import ndtri
 
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.files import read_pairs
 from verirec.data.grid import cell_keys, checked_positions
+from verirec.data.pair_files import read_truths
 from verirec.data.predictions import PredictionsLike
 from verirec.data.roles import TruthRoles
 from verirec.exceptions import (
@@ -83,8 +84,11 @@ class AuditSample:
         user: str | None = None,
         item: str | None = None,
         true_label: str | None = None,
+        log_columns: Mapping[str, str | None] | None = None,
     ) -> AuditSample:
-        """Read an audit: a table with user, item and true label (0/1), by the log's ids; rows without one are left out.
+        """Read an audit: a table with user, item and true label, by the log's ids; rows without one are left out.
+
+        A label is 0 or 1, no or yes, false or true.
 
         Parameters
         ----------
@@ -93,14 +97,13 @@ class AuditSample:
         log
             Whose ids they are.
         user, item, true_label
-            The columns; left out, the usual names are tried.
+            The columns; left out, `log_columns` and the usual names are tried.
+        log_columns
+            The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        roles = TruthRoles(user, item, true_label)
-        checked_log(log)
-        users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit", skip_missing=True)
-        return cls(users, items, labels)
+        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
 
     def __len__(self) -> int:
         return len(self.users)

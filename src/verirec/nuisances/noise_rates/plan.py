@@ -234,9 +234,9 @@ class _Design:
             best = int(np.argmax(gain))
             if gain[best] < 0:
                 raise AuditError(
-                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width at "
-                    f"{reach * np.sqrt(covariance[worse, worse]):.2g} where {half_width:.2g} was asked for; ask for a "
-                    "larger half_width"
+                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width "
+                    f"at {reach * np.sqrt(covariance[worse, worse]):.2g} where {half_width:.2g} was asked for; ask for "
+                    "a larger half_width"
                 )
             asked[best] = min(asked[best] + _AT_A_TIME, self.inventory[best])
 
