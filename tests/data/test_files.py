@@ -316,7 +316,12 @@ BAD_FILES = [
         ColumnError,
         r"user, item, user, label$",
     ),
-    ("no.csv", "user,item\n1,2\n", ColumnError, r"^no\.csv: cannot tell which column is the rating \(none has a usual name\)"),
+    (
+        "no.csv",
+        "user,item\n1,2\n",
+        ColumnError,
+        r"^no\.csv: cannot tell which column is the rating \(none has a usual name\)",
+    ),
     ("two.csv", "user,item,label,stars\n1,2,1,5\n", ColumnError, r"several could be it: label, stars"),
     ("other.csv", GOOD.replace(",", ";"), ColumnError, r"the only column is 'user;item;label': .*delimiter="),
     (
@@ -419,7 +424,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path, name):
     ("options", "error", "message"),
     [
         ({"user": "who"}, ColumnError, r"^log\.csv: no column 'who' \(for user\); the columns are: user, item, label$"),
-        ({"timestamp": "t"}, ColumnError, r"^log\.csv: no column 't' \(for timestamp\); the columns are: user, item, label$"),
+        (
+            {"timestamp": "t"},
+            ColumnError,
+            r"^log\.csv: no column 't' \(for timestamp\); the columns are: user, item, label$",
+        ),
         ({"delimiter": ",,"}, ParameterError, r"^delimiter must be one ASCII character; got ',,'$"),
         ({"delimiter": "\n"}, ParameterError, r"delimiter"),
         ({"duplicates": "newest"}, ParameterError, r"^duplicates must be one of .*; got 'newest'$"),

@@ -9,7 +9,10 @@ import typer
 from rich.console import Console
 
 from verirec.cli.options import (
+    AllItems,
+    AllUsers,
     Confidence,
+    Delimiter,
     Duplicates,
     Item,
     LogFile,
@@ -38,6 +41,9 @@ def plan_audit_command(
     positive_from: PositiveFrom = None,
     timestamp: Timestamp = None,
     duplicates: Duplicates = "error",
+    delimiter: Delimiter = None,
+    all_users: AllUsers = None,
+    all_items: AllItems = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
 ) -> None:
@@ -59,6 +65,9 @@ def plan_audit_command(
             positive_from=positive_from,
             timestamp=timestamp,
             duplicates=duplicates,
+            delimiter=delimiter,
+            all_users=all_users,
+            all_items=all_items,
         )
         plan = plan_audit(
             table, half_width=half_width, confidence=confidence, guess=given_rates(rho01, rho10), random_state=seed
