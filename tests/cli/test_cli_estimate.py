@@ -401,14 +401,14 @@ def test_users_that_the_log_does_not_have_are_left_out_and_told_in_one_line(esti
 
 def test_all_users_and_items_are_counted_where_they_are_named(figures, part):
     """The error-imputation-based estimator goes over all pairs."""
-    options = ("--predictions", "x=scores.csv", "--estimators", "eib")
+    options = ("--predictions", "x=scores.csv", "--estimators", "eib", "--propensity", "constant")
     found = figures(part / "part.csv", *options, "--all-users", part / "users.txt")
     log = vr.read_log(part / "part.csv", all_users=part / "users.txt")
     assert log.n_users == SHAPE[0]
     alone = vr.estimate(
         vr.read_predictions("scores.csv", log),
         log,
-        propensities=vr.LogisticPropensity().fit(log),
+        propensities=vr.ConstantPropensity().fit(log),
         estimators="eib",
     )
     assert found["recommenders"]["x"] == numbers(alone)

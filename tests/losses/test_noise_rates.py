@@ -376,3 +376,13 @@ def test_corners_and_lattice_are_made_once_and_change_nothing_of_a_region():
     assert region.lattice is region.lattice
     assert region == NoiseRegion(0.3, 0.2)
     assert hash(region) == hash(NoiseRegion(0.3, 0.2))
+
+
+def test_rates_are_a_small_table_in_a_notebook():
+    known = NoiseRates(0.2, 0.1)._repr_html_()
+    assert "known" in known
+    assert "<td>0.2</td>" in known
+    facts = {"method": "audit, <joint>", "audited": 300}
+    estimated = NoiseRates(0.2, 0.1, ((0.0004, 0), (0, 0.0001)), diagnostics=facts)._repr_html_()
+    assert "<td>0.2 [0.1608, 0.2392]</td>" in estimated
+    assert "audit, &lt;joint&gt;" in estimated

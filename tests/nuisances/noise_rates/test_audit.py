@@ -475,3 +475,9 @@ def test_a_log_of_one_row_is_refused_by_name():
     log = vr.FeedbackLog.from_arrays([0], [0], [1], n_users=2, n_items=2)
     audit = vr.AuditSample([0], [0], [1])
     check_refusal(lambda: vr.AuditNoiseRates().fit(log, audit=audit), AuditError, "without a true negative")
+
+
+def test_a_sample_is_short_to_show():
+    sample = vr.AuditSample(np.arange(1_000), np.zeros(1_000, int), np.arange(1_000) % 4 == 0)
+    assert repr(sample) == "AuditSample(1,000 pairs, 25.0% truly positive)"
+    assert "<td>250 (25.0%)</td>" in sample._repr_html_()

@@ -31,6 +31,7 @@ from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
 from verirec.nuisances.noise_rates.strata import sort_into_strata
 from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
+from verirec.words import html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +39,7 @@ ROUGH: Final = 0.15
 """Rates whose 95% intervals reach further than this to either side are too open for most uses."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditSample:
     """Pairs that somebody was asked about again, with what they truly prefer.
 
@@ -107,6 +108,19 @@ class AuditSample:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"AuditSample({len(self):,} pairs, {self.true_labels.mean():.1%} truly positive)"
+
+    def _repr_html_(self) -> str:
+        positive = int(self.true_labels.sum())
+        rows = {
+            "pairs": f"{len(self):,}",
+            "truly positive": f"{positive:,} ({positive / len(self):.1%})",
+            "users": f"{len(np.unique(self.users)):,}",
+            "items": f"{len(np.unique(self.items)):,}",
+        }
+        return html_table("Audited pairs", rows)
 
     def rows_in(self, log: FeedbackLog) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """Give the log's rows of the audited pairs, and their true labels; other pairs are left out, with a warning."""
