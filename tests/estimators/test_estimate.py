@@ -26,6 +26,7 @@ from verirec.exceptions import (
     ParameterError,
     PredictionError,
     PropensityError,
+    ScoreWarning,
 )
 from verirec.losses import get_loss
 from verirec.nuisances.propensities import as_propensities
@@ -248,11 +249,27 @@ def test_the_models_folds_go_by_the_seed(grid, log):
 
 def test_clipped_predictions_are_counted_and_finite(grid, log):
     f = np.round(grid.f)
-    result = vr.estimate(f, log, propensities=grid.p, clip=0.01)
+    said = "^clip=0.01 changed the predictions of 80 of 80 logged pairs: what is judged are the changed ones$"
+    with pytest.warns(ScoreWarning, match=said):
+        result = vr.estimate(f, log, propensities=grid.p, clip=0.01)
     for name in result:
         clipped = plain.Grid(np.clip(f, 0.01, 0.99), grid.p, grid.truth, grid.labels)
         assert result[name].value == pytest.approx(plain.estimate(name, clipped, LOSSES["log"]), rel=1e-10)
         assert result[name].diagnostics["clipped"] == len(log)
+
+
+@pytest.mark.parametrize(("clipped", "told"), [(0, False), (8, False), (9, True), (80, True)])
+def test_clipping_is_warned_of_where_it_changes_more_than_a_tenth_of_the_logged_predictions(log, clipped, told):
+    """Elsewhere, all of them may be changed: 8 of the 80 logged ones are a tenth, and no more."""
+    f = np.full(SHAPE, 0.001)
+    f[log.users[clipped:], log.items[clipped:]] = 0.4
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = vr.estimate(f, log, propensities=np.full(SHAPE, len(log) / CELLS), estimators="dr", clip=0.01)["dr"]
+    assert found.diagnostics["clipped"] == clipped
+    said = [str(one.message) for one in caught if one.category is ScoreWarning]
+    expected = f"clip=0.01 changed the predictions of {clipped} of 80 logged pairs: what is judged are the changed ones"
+    assert said == ([expected] if told else [])
 
 
 def test_sure_predictions_made_of_logits_have_a_finite_log_loss(grid, log):
@@ -322,7 +339,7 @@ CLIP = "; clip=1e-6 would keep them inside$"
         ),
         (with_value(1, HALF, *SEEN), {"estimators": "ips"}, PredictionError, rf"are not \(first: 1, 1\){CLIP}"),
         (with_value(1, HALF, *UNSEEN), {}, PredictionError, f"the log loss needs .*; 3 of {CELLS} pred.*{CLIP}"),
-        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, rf"\(first: -0.1, -0.1, -0.1\){CLIP}"),
+        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, r"\(first: -0.1, -0.1, -0.1\); these look like scores"),
         (with_value(1.5, HALF, *UNSEEN), {"clip": 0.7}, ParameterError, "clip must be .*below 0.5; got 0.7"),
     ],
 )
