@@ -39,8 +39,8 @@ from verirec.cli.options import (
     load_log,
     named_files,
     read_audit,
+    read_recommender,
 )
-from verirec.data import read_predictions
 from verirec.exceptions import ParameterError
 
 
@@ -100,10 +100,7 @@ def audit_command(
         columns = {"user": user, "item": item}
         found = run_audit(
             table,
-            {
-                name: read_predictions(file, table, score=score_column, log_columns=columns)
-                for name, file in files.items()
-            },
+            {name: read_recommender(file, table, score_column, columns) for name, file in files.items()},
             audit=read_audit(audit_labels, table, columns),
             noise_rates=rates,
             propensities=fitted_propensities("logged" if propensity_column else propensity, table),

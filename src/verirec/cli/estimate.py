@@ -42,8 +42,9 @@ from verirec.cli.options import (
     load_log,
     named_files,
     read_audit,
+    read_recommender,
 )
-from verirec.data import FeedbackLog, read_predictions
+from verirec.data import FeedbackLog
 from verirec.estimators import EstimateRange, Estimates, estimate
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
@@ -120,7 +121,7 @@ def estimate_command(
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):
             results[name] = estimate(
-                read_predictions(file, table, score=score_column, log_columns=columns),
+                read_recommender(file, table, score_column, columns),
                 table,
                 propensities=propensities,
                 noise_rates=noise.rates,

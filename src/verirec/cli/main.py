@@ -14,8 +14,12 @@ from verirec import __version__
 from verirec.cli import datasets, demo
 from verirec.cli.audit import audit_command
 from verirec.cli.estimate import estimate_command
+from verirec.cli.evaluate import evaluate_command
 from verirec.cli.messages import in_options
+from verirec.cli.methods import methods_command
 from verirec.cli.plan_audit import plan_audit_command
+from verirec.cli.recommend import recommend_command
+from verirec.cli.train import train_command
 from verirec.exceptions import VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -35,6 +39,10 @@ app.command("demo")(demo.demo)
 app.command("audit")(audit_command)
 app.command("plan-audit")(plan_audit_command)
 app.command("estimate")(estimate_command)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("recommend")(recommend_command)
+app.command("methods")(methods_command)
 app.add_typer(datasets.app, name="datasets")
 
 

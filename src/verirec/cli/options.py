@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from verirec.data import FeedbackLog, read_log
+from verirec.data import FeedbackLog, read_log, read_predictions
+from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.nuisances.noise_rates import AuditSample
@@ -53,9 +54,29 @@ Clip = Annotated[float | None, typer.Option(help="Keep predictions this far from
 Sample = Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")]
 
+ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
 PREDICTIONS_HELP: Final = (
-    "NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; or .npz, factors."
+    "NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; .npz, factors; or the folder "
+    "that verirec train wrote."
 )
+
+
+def methods_module() -> Any:
+    """Import what needs torch, or say what to install."""
+    import verirec
+
+    return verirec.methods
+
+
+def read_recommender(
+    path: Path, log: FeedbackLog, score: str | None, columns: Mapping[str, str | None]
+) -> PredictionsLike:
+    """Read predictions from a file, or from the folder of a trained model."""
+    if path.is_dir():
+        return methods_module().load(path).predictions_for(log)
+    return read_predictions(path, log, score=score, log_columns=columns)
 
 
 def load_log(

@@ -73,6 +73,8 @@ class Method(Fitted, ABC):
     summary: ClassVar[str]
     needs_grid: ClassVar[bool] = False
     """Whether its loss looks at pairs that nobody rated."""
+    uses_propensities: ClassVar[bool] = True
+    """Whether its loss has propensities in it; all may be judged with them."""
     needs_rates: ClassVar[bool] = False
     """Whether it corrects for noise."""
     judged_by: ClassVar[str] = "naive"
@@ -82,10 +84,10 @@ class Method(Fitted, ABC):
     dim: int = 8
     constants: bool = True
     loss: Literal["log", "squared"] = "log"
-    penalty_factors: float = 0.1
-    penalty_constants: float = 0.02
+    penalty_factors: float = 0.2
+    penalty_constants: float = 0.05
     penalty_features: float = 0.001
-    learning_rate: float = 0.02
+    learning_rate: float = 0.01
     batch_size: int = 2_048
     grid_cells: int = 4_096
     epochs: int = 500

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues, Positions
 from verirec.data.ids import IdMap
 from verirec.data.predictions import Factors
 from verirec.exceptions import ColdStartWarning, NotFittedError, ParameterError, warn_caller
@@ -94,6 +95,31 @@ class Fitted:
             return _as_factors(self.model_)
         return ModelCells(self.model_, self.shape_)
 
+    def predictions_for(self, log: FeedbackLog) -> Any:
+        """Give the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
+        if log.user_ids == self.user_ids_ and log.item_ids == self.item_ids_:
+            return self.predictions
+        places = [
+            known.find(ids.arrow(), name=side)
+            for side, known, ids in (
+                ("users", self.user_ids_, log.user_ids),
+                ("items", self.item_ids_, log.item_ids),
+            )
+        ]
+        unknown = [int((place < 0).sum()) for place in places]
+        if any(unknown):
+            warn_caller(
+                f"the model does not know {unknown[0]:,} of the log's users and {unknown[1]:,} of its items: they are "
+                "predicted from what all have in common",
+                ColdStartWarning,
+            )
+        own = self.predictions
+        if isinstance(own, Factors):
+            return _at_places(own, *places)
+        if any(unknown):
+            raise ParameterError(f"a {type(self.model_).__name__} cannot predict users or items that it has not seen")
+        return _MovedCells(own, *places)
+
     def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
         """Give the probability that each user likes each item, by id: shapes (n,), result (n,).
 
@@ -171,6 +197,39 @@ class Fitted:
 
         self._require_fitted()
         return save_method(self, Path(folder))  # type: ignore[arg-type]
+
+
+class _MovedCells(CellValues):
+    """Values on another grid, whose positions stand for these."""
+
+    parallel = False
+
+    def __init__(self, cells: CellValues, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> None:
+        self.own, self.users, self.items, self.shape = cells, users, items, (len(users), len(items))
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return self.own.cells(self.users[users], self.items[items])
+
+    def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        return self.own.cell_logits(self.users[users], self.items[items])
+
+
+def _at_places(factors: Factors, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> Factors:
+    """Take factors and constants at places; zeros where there is none (-1)."""
+
+    def taken(values: Any, places: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        found = np.asarray(values)[np.maximum(places, 0)]
+        found[places < 0] = 0
+        return found
+
+    return Factors(
+        taken(factors.user_factors, users),
+        taken(factors.item_factors, items),
+        taken(factors.user_constants, users),
+        taken(factors.item_constants, items),
+        factors.constant,
+        factors.link,
+    )
 
 
 def _as_factors(model: FactorModel) -> Factors:

@@ -126,6 +126,7 @@ class EIB(DRJL):
     name: ClassVar[str] = "eib"
     paper: ClassVar[str] = "Steck 2010, Training and testing of recommender systems on data missing not at random"
     summary: ClassVar[str] = "imputes the errors of unrated pairs"
+    uses_propensities: ClassVar[bool] = False
     judged_by: ClassVar[str] = "naive"
 
     def correction_weights(self, batch: Batch) -> float:

@@ -31,6 +31,7 @@ class CVIB(Method):
     name: ClassVar[str] = "cvib"
     paper: ClassVar[str] = "Wang et al. 2020, Information theoretic counterfactual learning"
     summary: ClassVar[str] = "pulls the grid's mean to the log's"
+    uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     alpha: float = 0.1
@@ -66,6 +67,7 @@ class DIB(Method):
     name: ClassVar[str] = "dib"
     paper: ClassVar[str] = "Liu et al. 2021, Mitigating confounding bias in recommendation via information bottleneck"
     summary: ClassVar[str] = "splits off a biased part"
+    uses_propensities: ClassVar[bool] = False
 
     alpha: float = 0.1
     gamma: float = 0.2
@@ -111,6 +113,7 @@ class DAMF(Method):
     name: ClassVar[str] = "damf"
     paper: ClassVar[str] = "Saito, Nomura 2022, Towards resolving propensity contradiction"
     summary: ClassVar[str] = "an adversary holds log and grid together"
+    uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     beta: float = 0.1

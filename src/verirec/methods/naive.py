@@ -22,6 +22,7 @@ class MF(Method):
     name: ClassVar[str] = "mf"
     paper: ClassVar[str] = "Koren, Bell, Volinsky 2009, Matrix factorization techniques for recommender systems"
     summary: ClassVar[str] = "the log taken for the world"
+    uses_propensities: ClassVar[bool] = False
 
     def beyond_labels(self) -> npt.NDArray[np.float64] | None:
         """Give what corrected labels have outside of 0 and 1."""

@@ -24,9 +24,9 @@ _SPREAD = 0.1
 class Penalties:
     """Strengths of the penalties by kind; see `Penalised` for what they multiply."""
 
-    constants: float = 0.02
-    factors: float = 0.1
-    features: float = 0.001
+    constants: float
+    factors: float
+    features: float
 
     def of(self, kind: str) -> float:
         """Look a kind up."""

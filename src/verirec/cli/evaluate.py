@@ -1,0 +1,62 @@
+"""verirec evaluate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from verirec.cli.options import AsJson, Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module
+from verirec.data import FeedbackLog, read_log
+from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
+from verirec.metrics import evaluate
+
+
+def evaluate_command(
+    model: ModelFolder,
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="Ratings to judge by: clean, and not trained on.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Depth of the ranking metrics.")] = 5,
+    user: User = None,
+    item: Item = None,
+    rating: Rating = None,
+    positive_from: PositiveFrom = None,
+    delimiter: Delimiter = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a trained recommender on test ratings, taken as they are.
+
+    Example: verirec evaluate model test.csv --positive-from 4 -k 5
+    """
+    recommender = methods_module().load(model)
+    given = read_log(test, user=user, item=item, rating=rating, positive_from=positive_from, delimiter=delimiter)
+    found = evaluate(recommender.predictions, _on_grid(given, recommender), k=k)
+    if as_json:
+        typer.echo(json.dumps(dict(found), indent=2))
+        return
+    table = Table()
+    table.add_column("Metric")
+    table.add_column("Value", justify="right")
+    for name, value in found.items():
+        table.add_row(name, f"{value:.4f}")
+    Console(markup=False, highlight=False).print(table)
+
+
+def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
+    """Bring a log onto a model's grid; rows of users or items that it does not know are left out, with a word."""
+    users = recommender.user_ids_.find(log.user_ids.arrow())[log.users]
+    items = recommender.item_ids_.find(log.item_ids.arrow())[log.items]
+    known = (users >= 0) & (items >= 0)
+    if not known.any():
+        raise UnknownIdError(f"the model knows none of the {len(log):,} test pairs' users and items")
+    if not known.all():
+        warn_caller(
+            f"{int((~known).sum()):,} of {len(log):,} test rows are of users or items that the model does not know: "
+            "left out",
+            UnknownIdWarning,
+        )
+    n_users, n_items = recommender.shape_
+    return FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)

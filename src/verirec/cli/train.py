@@ -1,0 +1,140 @@
+"""verirec train."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from verirec.checks import one_of
+from verirec.cli.options import (
+    PROPENSITIES,
+    AllItems,
+    AllUsers,
+    AuditLabels,
+    Delimiter,
+    Duplicates,
+    Item,
+    LogFile,
+    PositiveFrom,
+    Propensity,
+    PropensityColumn,
+    Rating,
+    Rho01,
+    Rho10,
+    Seed,
+    Timestamp,
+    User,
+    fitted_propensities,
+    given_rates,
+    load_log,
+    methods_module,
+    read_audit,
+)
+from verirec.exceptions import ParameterError
+
+CHECKPOINT: Final = "checkpoint.safetensors"
+
+
+def train_command(
+    log: LogFile,
+    method: Annotated[str, typer.Option(help="One of verirec methods.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model.")],
+    parameters: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set model=features.")
+    ] = None,
+    audit_labels: AuditLabels = None,
+    rho01: Rho01 = None,
+    rho10: Rho10 = None,
+    user: User = None,
+    item: Item = None,
+    rating: Rating = None,
+    positive_from: PositiveFrom = None,
+    timestamp: Timestamp = None,
+    duplicates: Duplicates = "error",
+    delimiter: Delimiter = None,
+    all_users: AllUsers = None,
+    all_items: AllItems = None,
+    propensity: Propensity = "logistic",
+    propensity_column: PropensityColumn = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from where a stopped run of the same command was.")
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Train a recommender on a log.
+
+    Example: verirec train ratings.csv --positive-from 4 --method ome-dr --rho01 .2 --rho10 .1 --out model
+    """
+    catalogue = methods_module().catalogue
+    chosen = catalogue[one_of("--method", method, tuple(catalogue))]
+    one_of("--propensity", propensity, PROPENSITIES)
+    rates = given_rates(rho01, rho10)
+    if rates is not None and audit_labels is not None:
+        raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
+    recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
+    out.mkdir(parents=True, exist_ok=True)
+    columns = {"user": user, "item": item, "rating": rating}
+    with Console(stderr=True).status("Reading the log"):
+        table = load_log(
+            log,
+            **columns,
+            positive_from=positive_from,
+            timestamp=timestamp,
+            duplicates=duplicates,
+            delimiter=delimiter,
+            all_users=all_users,
+            all_items=all_items,
+            propensity=propensity_column,
+        )
+        propensities = fitted_propensities("logged" if propensity_column else propensity, table)
+    checkpoint = out / CHECKPOINT
+    with _progress() as bar:
+        task = bar.add_task(f"Training {method}", total=None, held="")
+
+        def show(epoch: int, epochs: int, held_out: float) -> None:
+            bar.update(task, completed=epoch, total=epochs)
+            if not math.isnan(held_out):
+                bar.update(task, held=f"held-out error {held_out:.4f}")
+
+        recommender.fit(
+            table,
+            noise_rates=rates,
+            audit=read_audit(audit_labels, table, columns),
+            propensities=propensities,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=show,
+        )
+    recommender.save(out)
+    checkpoint.unlink(missing_ok=True)
+    console = Console(markup=False, highlight=False)
+    held = f", held-out error {recommender.held_out_error_:.4f}" if recommender.validation else ""
+    console.print(
+        f"{method}: {len(recommender.history_)} epochs ({recommender.stopped_because_}){held}", soft_wrap=True
+    )
+    console.print(f"The model: {out}", soft_wrap=True)
+
+
+def _progress() -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def _parsed(given: list[str]) -> dict[str, Any]:
+    """Take NAME=VALUE apart; values are read as JSON, and as text where they are none."""
+    parsed: dict[str, Any] = {}
+    for one in given:
+        name, parted, text = one.partition("=")
+        if not parted or not name:
+            raise ParameterError(f"--set must be NAME=VALUE; got {one!r}")
+        try:
+            parsed[name] = json.loads(text)
+        except ValueError:
+            parsed[name] = {"True": True, "False": False, "None": None}.get(text, text)
+    return parsed
