@@ -14,6 +14,7 @@ from verirec.checks import real_number
 from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL
 from verirec.models import FactorModel
+from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
 
 
@@ -94,10 +95,9 @@ class SDR(LearntPropensities, DRJL):
     def balance(self, batch: Batch) -> Tensor:
         """Give the balance of imputed errors, with a gradient for the propensities."""
         with torch.no_grad():
-            g = self.imputed_labels(batch.grid_users, batch.grid_items, grid=True)
-            everywhere = self.errors_.imputed(self.over_grid(self.f, batch), g)
-            own = self.imputed_labels(batch.users, batch.items, grid=False)
-            imputed = self.errors_.imputed(self.f(batch.users, batch.items), own)
+            everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch))
+            labels = torch.sigmoid(self.imputation_.model(batch.users, batch.items))
+            imputed = self.errors_.imputed(self.f(batch.users, batch.items), labels)
         weights = self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
         # Over the grid, what is centred adds up to nothing.
         return -self.over_log(weights * (imputed - everywhere.mean()))
@@ -144,13 +144,7 @@ class Balanced(LearntPropensities):
     def step_together(self, batch: Batch) -> dict[str, Tensor]:
         """Train f and the propensities on the sum of all losses."""
         loss = self.prediction_loss(batch) + self.joint_loss(batch)
-        together = (self.prediction_, self.propensity_)
-        for learner in together:
-            learner.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        for learner in together:
-            learner.optimiser.step()
-        return {"loss": loss.detach()}
+        return {"loss": minimise_together(loss, self.prediction_, self.propensity_)}
 
     def learnt_weights(self, batch: Batch) -> Tensor:
         """Give 1/p of a batch's rows, as learnt, f's loss not changing them."""

@@ -19,7 +19,7 @@ from verirec.checks import one_of, real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.estimators.catalogue import ESTIMATORS
-from verirec.estimators.inputs import Rates, checked_rates, judgeable
+from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.methods.fitted import Fitted
@@ -184,7 +184,7 @@ class Method(Fitted, ABC):
 
     def learners(self) -> dict[str, Learner]:
         """Give all that is trained, by name."""
-        return {name.rstrip("_"): one for name, one in vars(self).items() if isinstance(one, Learner)}
+        return {name.removesuffix("_"): one for name, one in vars(self).items() if isinstance(one, Learner)}
 
     # Fitting
 
@@ -219,6 +219,7 @@ class Method(Fitted, ABC):
         if noise_rates is not None and audit is not None:
             raise ParameterError("give noise_rates or an audit: one of the two")
         rates = checked_rates(noise_rates, judgeable(log))
+        refuse_weights(log, [f"training by {self.name}"])
         fitted = as_propensities(propensities, log)
         seed = same_state(self.random_state)
         if audit is not None:
@@ -226,7 +227,7 @@ class Method(Fitted, ABC):
         rates = self.starting_rates(log, fitted, rates)
         self._remember(log, fitted)
         train_log, held_out = self._parts(log, fitted, rates, seed)
-        device = torch.device(self.device)
+        device = _device(self.device)
         cells = self.grid_cells if self.needs_grid else 0
         share = len(train_log) / len(log)
         self.task_ = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
@@ -317,6 +318,13 @@ class Method(Fitted, ABC):
         defaults = {one.name: one.default for one in fields(self)}
         changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.zeros(0, device=name).device
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ParameterError(f"device={name!r} is not to be had: {str(error).splitlines()[0]}") from None
 
 
 def _part(fitted: Propensities, share: float) -> Propensities:

@@ -36,10 +36,13 @@ class Fitted:
     ----------
     model_
         The trained `torch.nn.Module`.
+    models_
+        All that was trained, by name: "prediction" is `model_`; not kept by `save`.
     user_ids_, item_ids_
         Ids by position.
     noise_rates_
-        What the labels were corrected with: given, audited, or as training left them; `None` for none.
+        Given, audited, or as training left them; `None` for none. Methods that do not correct for noise were judged
+        with them.
     propensities_
         Of the whole log; not kept by `save`.
     history_, stopped_because_, best_epoch_, held_out_error_
@@ -50,6 +53,7 @@ class Fitted:
 
     name: ClassVar[str]
     model_: Model
+    models_: dict[str, Model]
     user_ids_: IdMap
     item_ids_: IdMap
     noise_rates_: NoiseRates | GroupedNoiseRates | None
@@ -64,18 +68,24 @@ class Fitted:
     errors_: Plain
     task_: Task
 
+    def learners(self) -> dict[str, Learner]:
+        """Give all that is trained, by name."""
+        raise NotImplementedError
+
     def _remember(self, log: FeedbackLog, propensities: Propensities) -> None:
         self.user_ids_, self.item_ids_, self.propensities_ = log.user_ids, log.item_ids, propensities
         self.cold_users_ = np.bincount(log.users, minlength=log.n_users) == 0
         self.cold_items_ = np.bincount(log.items, minlength=log.n_items) == 0
 
     def _finish(self, outcome: Outcome) -> None:
-        """Keep the model and how it came about; tensors of the task are let go of."""
+        """Keep the models and how they came about; optimisers and the task's tensors are let go of."""
         self.model_ = self.prediction_.model.cpu().eval()
+        self.models_ = {name: learner.model.cpu().eval() for name, learner in self.learners().items()}
         self.model_.forget_cold(*(torch.as_tensor(np.flatnonzero(c)) for c in (self.cold_users_, self.cold_items_)))
         self.history_, self.stopped_because_ = outcome.history, outcome.reason
         self.best_epoch_, self.held_out_error_ = outcome.best_epoch, outcome.best_value
-        del self.task_, self.errors_
+        for name in ("task_", "errors_", *(f"{name}_" for name in self.models_)):
+            delattr(self, name)
 
     @property
     def shape_(self) -> tuple[int, int]:

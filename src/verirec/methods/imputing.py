@@ -33,10 +33,14 @@ class DR(Method):
     def build(self) -> None:
         """Find the label."""
         weights = self.task_.weights
-        self.prior_ = float((weights * self.task_.labels).sum() / weights.sum())
+        self.prior_ = (weights * self.task_.labels).sum() / weights.sum()
 
-    def imputed_labels(self, users: Tensor, items: Tensor, *, grid: bool) -> Tensor | float:
-        """Give g, detached, of pairs or of a rectangle."""
+    def row_labels(self, batch: Batch) -> Tensor:
+        """Give g of a batch's rows."""
+        return self.prior_
+
+    def grid_labels(self, batch: Batch) -> Tensor:
+        """Give g of a batch's rectangle, detached."""
         return self.prior_
 
     def correction_weights(self, batch: Batch) -> Tensor | float:
@@ -60,9 +64,8 @@ class DR(Method):
         """Give the doubly robust loss."""
         logits = self.f(batch.users, batch.items)
         errors = self.errors_.errors(logits, batch)
-        imputed = self.errors_.imputed(logits, self.imputed_labels(batch.users, batch.items, grid=False))
-        g = self.imputed_labels(batch.grid_users, batch.grid_items, grid=True)
-        everywhere = self.errors_.imputed(self.over_grid(self.f, batch), g).mean()
+        imputed = self.errors_.imputed(logits, self.row_labels(batch).detach())
+        everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch)).mean()
         return everywhere + self.over_log(self.correction_weights(batch) * (errors - imputed))
 
 
@@ -89,25 +92,34 @@ class DRJL(DR):
         """Make g."""
         real_number("imputation_penalty", self.imputation_penalty, above=0)
         self.imputation_ = self.learner(1, model=self.imputation_model, penalty=self.imputation_penalty)
+        self.asked_: tuple[Tensor, Tensor] | None = None
 
-    def imputed_labels(self, users: Tensor, items: Tensor, *, grid: bool) -> Tensor:
-        """Ask g, which f's loss does not change."""
-        g = self.imputation_.model
+    def row_labels(self, batch: Batch) -> Tensor:
+        """Ask g, once a batch: f's loss takes what it says as it is, and its own loss learns from the same."""
+        if self.asked_ is None or self.asked_[0] is not batch.rows:
+            self.asked_ = batch.rows, torch.sigmoid(self.imputation_.model(batch.users, batch.items))
+        return self.asked_[1]
+
+    def grid_labels(self, batch: Batch) -> Tensor:
+        """Ask g."""
         with torch.no_grad():
-            return torch.sigmoid(g.grid(users, items) if grid else g(users, items))
+            return torch.sigmoid(self.over_grid(self.imputation_.model, batch))
+
+    def missed(self, batch: Batch) -> Tensor:
+        """Give what the imputed errors of the rows miss, with a gradient for g; f is held fixed."""
+        with torch.no_grad():
+            logits = self.f(batch.users, batch.items)
+            errors = self.errors_.errors(logits, batch)
+        labels, self.asked_ = self.row_labels(batch), None
+        return errors - self.errors_.imputed(logits, labels)
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
         """Give the weights of the squares, from w = 1/p."""
         return weights
 
     def imputation_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted squares of what the imputed errors miss; f is held fixed."""
-        with torch.no_grad():
-            logits = self.f(batch.users, batch.items)
-            errors = self.errors_.errors(logits, batch)
-        g = torch.sigmoid(self.imputation_.model(batch.users, batch.items))
-        missed = errors - self.errors_.imputed(logits, g)
-        return self.over_log(self.imputation_weights(batch.weights) * missed**2)
+        """Give the weighted squares of what the imputed errors miss."""
+        return self.over_log(self.imputation_weights(batch.weights) * self.missed(batch) ** 2)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train f, then g."""
@@ -205,24 +217,17 @@ class TDR(DRJL):
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the doubly robust loss with targeted errors."""
         logits = self.f(batch.users, batch.items)
-        missed = self.errors_.errors(logits, batch) - self.errors_.imputed(
-            logits, self.imputed_labels(batch.users, batch.items, grid=False)
-        )
+        missed = self.errors_.errors(logits, batch) - self.errors_.imputed(logits, self.row_labels(batch).detach())
         lever = batch.weights - 1
         epsilon = (lever * missed).sum() / (lever**2).sum().clamp_min(1e-12)
         self.epsilon_ = epsilon.detach()
-        g = self.imputed_labels(batch.grid_users, batch.grid_items, grid=True)
-        imputed = self.errors_.imputed(self.over_grid(self.f, batch), g)
+        imputed = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch))
         everywhere = (imputed + epsilon * (self.task_.weights_on_grid(batch) - 1)).mean()
         return everywhere + self.over_log(batch.weights * (missed - epsilon * lever))
 
     def imputation_loss(self, batch: Batch) -> Tensor:
         """Give the weighted squares of what the targeted errors miss."""
-        with torch.no_grad():
-            logits = self.f(batch.users, batch.items)
-            errors = self.errors_.errors(logits, batch)
-        g = torch.sigmoid(self.imputation_.model(batch.users, batch.items))
-        missed = errors - self.errors_.imputed(logits, g) - self.epsilon_ * (batch.weights - 1)
+        missed = self.missed(batch) - self.epsilon_ * (batch.weights - 1)
         return self.over_log(self.imputation_weights(batch.weights) * missed**2)
 
     def facts(self) -> dict[str, float]:

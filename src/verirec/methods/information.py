@@ -11,6 +11,7 @@ from torch.nn.functional import logsigmoid
 
 from verirec.checks import real_number, whole_number
 from verirec.methods.base import Method
+from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
 
 
@@ -79,13 +80,7 @@ class DIB(Method):
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train both parts on the same loss."""
-        loss = self.prediction_loss(batch)
-        for learner in (self.prediction_, self.biased_):
-            learner.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        for learner in (self.prediction_, self.biased_):
-            learner.optimiser.step()
-        return {"loss": loss.detach()}
+        return {"loss": minimise_together(self.prediction_loss(batch), self.prediction_, self.biased_)}
 
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the three losses, weighted."""

@@ -76,6 +76,7 @@ def load(folder: str | Path) -> Method:
     )
     built.load_state_dict(tensors)
     method.model_ = built.eval()
+    method.models_ = {"prediction": method.model_}
     method.noise_rates_ = None if facts["noise_rates"] is None else NoiseRates(*facts["noise_rates"])
     method.propensities_ = None
     method.history_, method.stopped_because_ = facts["history"], facts["stopped_because"]

@@ -120,11 +120,13 @@ class FactorModel(Model):
         """Add up all parts for pairs."""
         parts: list[Tensor] = [self.constant] if self.constants else []
         if self.dim:
-            parts.append(torch.linalg.vecdot(self.user_factors[users], self.item_factors[items]))
+            # Unlike indexing, this has a quick way back.
+            factors = self.user_factors.index_select(0, users), self.item_factors.index_select(0, items)
+            parts.append(torch.linalg.vecdot(*factors))
         if self.has_user_part:
-            parts.append(self.of_users()[users])
+            parts.append(self.of_users().index_select(0, users))
         if self.has_item_part:
-            parts.append(self.of_items()[items])
+            parts.append(self.of_items().index_select(0, items))
         if self.user_features is not None and self.item_features is not None:
             parts.append(torch.linalg.vecdot(self.user_features[users] @ self.interactions, self.item_features[items]))
         return _sum(parts).expand(len(users))
@@ -133,11 +135,11 @@ class FactorModel(Model):
         """Add up all parts for a rectangle, by matrix products."""
         parts: list[Tensor] = [self.constant] if self.constants else []
         if self.has_user_part:
-            parts.append(self.of_users()[users][:, None])
+            parts.append(self.of_users().index_select(0, users)[:, None])
         if self.has_item_part:
-            parts.append(self.of_items()[items][None, :])
+            parts.append(self.of_items().index_select(0, items)[None, :])
         if self.dim:
-            parts.append(self.user_factors[users] @ self.item_factors[items].T)
+            parts.append(self.user_factors.index_select(0, users) @ self.item_factors.index_select(0, items).T)
         if self.user_features is not None and self.item_features is not None:
             parts.append((self.user_features[users] @ self.interactions) @ self.item_features[items].T)
         return _sum(parts).expand(len(users), len(items))

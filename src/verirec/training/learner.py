@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from verirec.models import Model, Penalties
 
 _EPSILON: Final = 1e-12
 """Of Adam: gradients of a mean over millions of cells are small, and must not vanish beside it."""
+_MOMENTS: Final = ("step", "exp_avg", "exp_avg_sq")
 
 
 class Learner:
     r"""A model that is trained.
 
-    The penalties :math:`\frac{\lambda}{2c}\lVert\theta\rVert^2` (see `verirec.models.scoring.Penalised`) enter as
-    Adam's own weight decay, which adds just their gradient. All methods' losses estimate the mean loss of a pair, so
+    The gradient of the penalties :math:`\frac{\lambda}{2c}\lVert\theta\rVert^2` (see
+    `verirec.models.scoring.Penalised`) is added to the loss's. All methods' losses estimate the mean loss of a pair, so
     that a penalty means the same in each.
+
+    All parameters, and their gradients, are views of one tensor: a step is then a few calls, whatever the model is made
+    of, and small models are trained at the speed of their arithmetic.
 
     Parameters
     ----------
@@ -32,41 +36,44 @@ class Learner:
 
     def __init__(self, model: Model, penalties: Penalties, learning_rate: float) -> None:
         self.model = model
-        groups = [
-            {"params": part.parameters, "weight_decay": penalties.of(part.kind) / part.members}
-            for part in model.penalised()
-        ]
-        grouped = {id(one) for group in groups for one in group["params"]}  # type: ignore[attr-defined]
-        free = [one for one in model.parameters() if id(one) not in grouped and one.requires_grad]
-        if free:
-            groups.append({"params": free, "weight_decay": 0.0})
-        self.optimiser = torch.optim.Adam(groups, lr=learning_rate, eps=_EPSILON, fused=True)
+        parameters = [one for one in model.parameters() if one.requires_grad]
+        self.flat = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in parameters]))
+        self.flat.grad = torch.zeros_like(self.flat)
+        self.decay = torch.zeros_like(self.flat)
+        strengths = {
+            id(one): penalties.of(part.kind) / part.members for part in model.penalised() for one in part.parameters
+        }
+        start = 0
+        for one in parameters:
+            place = slice(start, start + one.numel())
+            one.data = self.flat.data[place].view(one.shape)
+            one.grad = self.flat.grad[place].view(one.shape)
+            self.decay[place] = strengths.get(id(one), 0.0)
+            start = place.stop
+        self.optimiser = torch.optim.Adam([self.flat], lr=learning_rate, eps=_EPSILON, fused=True)
 
     def minimise(self, loss: Tensor) -> Tensor:
         """Take one step down; gives the loss as it was, detached."""
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return loss.detach()
+        return minimise_together(loss, self)
 
     def state(self) -> dict[str, Tensor]:
         """Give all that a checkpoint needs: parameters and the optimiser's moments, by name."""
         named = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
-            for moment, value in self.optimiser.state.get(parameter, {}).items():
-                named[f"adam.{moment}.{name}"] = value
-        return named
+        return named | {f"adam.{name}": value for name, value in self.optimiser.state[self.flat].items()}
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from a checkpoint."""
-        prefix = "model."
-        self.model.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
-        for name, parameter in self.model.named_parameters():
-            moments = {key.split(".")[1]: value.clone() for key, value in state.items() if _is_moment(key, name)}
-            if moments:
-                self.optimiser.state[parameter] = moments
+        own = {name.removeprefix("model."): value for name, value in state.items() if name.startswith("model.")}
+        self.model.load_state_dict(own)
+        self.optimiser.state[self.flat] = {name: state[f"adam.{name}"].clone() for name in _MOMENTS}
 
 
-def _is_moment(key: str, name: str) -> bool:
-    kind, _, rest = key.partition(".")
-    return kind == "adam" and rest.partition(".")[2] == name
+def minimise_together(loss: Tensor, *learners: Learner) -> Tensor:
+    """Take one step down with several models on one loss; gives the loss as it was, detached."""
+    for learner in learners:
+        learner.flat.grad.zero_()  # type: ignore[union-attr]
+    loss.backward()  # type: ignore[no-untyped-call]
+    for learner in learners:
+        learner.flat.grad.addcmul_(learner.decay, learner.flat.data)  # type: ignore[union-attr]
+        learner.optimiser.step()
+    return loss.detach()

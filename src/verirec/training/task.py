@@ -104,7 +104,7 @@ class Task:
         return self._tensor(1 / p, torch.float32)
 
     def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
-        return torch.as_tensor(np.ascontiguousarray(values)).to(self.device, dtype)
+        return torch.tensor(values).to(self.device, dtype)
 
     def generator(self, *stream: int) -> torch.Generator:
         """Give random numbers of a stream of their own, the same whenever they are asked for."""
