@@ -316,7 +316,7 @@ class Method(Fitted, ABC):
 
     def __repr__(self) -> str:
         defaults = {one.name: one.default for one in fields(self)}
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]]
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
