@@ -84,7 +84,7 @@ class Method(Fitted, ABC):
     dim: int = 8
     constants: bool = True
     loss: Literal["log", "squared"] = "log"
-    penalty_factors: float = 0.2
+    penalty_factors: float = 0.15
     penalty_constants: float = 0.05
     penalty_features: float = 0.001
     learning_rate: float = 0.01
