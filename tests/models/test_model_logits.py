@@ -96,6 +96,13 @@ def test_logits_of_factor_models_are_the_formulas_with_any_part_left_out(factors
     np.testing.assert_allclose(model(EVERY_USER, EVERY_ITEM).detach(), np.ravel(expected), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.xfail(strict=True, reason="bug: AttributeError, as the weight is made with the users' logits alone")
+def test_propensity_logits_of_items_alone_will_do():
+    side = SideInformation(item_logits=some_side().item_logits)
+    model = scattered(FactorModel(*SHAPE, 0, side=side, random=generator()))
+    assert model(EVERY_USER, EVERY_ITEM).shape == (20,)
+
+
 def test_logits_of_neural_models_are_the_formulas():
     for constants in (False, True):
         model = made("ncf", constants)

@@ -1,0 +1,378 @@
+"""The loop: when it stops, what it keeps, what it says when a loss runs away, and going on from a checkpoint."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+
+from refusals import check_refusal
+from training.tasks import a_log, a_task, known_propensities
+from verirec import GivenPropensity
+from verirec.exceptions import DivergenceWarning, ModelFileError, TrainingError
+from verirec.models import FactorModel, Penalties
+from verirec.training import loop
+from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.learner import Learner, minimise_together
+from verirec.training.loop import STEPS_BETWEEN, Plan, train
+from verirec.training.losses import LogLoss
+from verirec.training.stopping import HeldOut
+from verirec.training.threads import one_thread
+
+SHAPE = 7, 9
+STEPS = 5
+ADVICE = "raise penalty_factors, lower learning_rate, or take correction='forward'"
+
+
+@pytest.fixture(autouse=True)
+def judged_often(monkeypatch):
+    """Judge after every epoch, though it has few steps."""
+    monkeypatch.setattr(loop, "STEPS_BETWEEN", STEPS)
+
+
+class Fake:
+    """Two models that learn from each other, a count that matters, and a loss that can be made to go wrong."""
+
+    name = "fake"
+
+    def __init__(self, wrong=(None, math.nan), fact=0.5):
+        random = torch.Generator().manual_seed(3)
+        self.first, self.second = (
+            Learner(FactorModel(*SHAPE, 2, random=random), Penalties(0.1, 0.1, 0.1), 0.02) for _ in range(2)
+        )
+        self.count, self.wrong, self.fact = 0, wrong, fact
+        self.epochs, self.threads = [], set()
+
+    def begin_epoch(self, epoch):
+        self.epochs.append(epoch)
+
+    def step(self, batch):
+        self.count += 1
+        self.threads.add(torch.get_num_threads())
+        logits = [learner.model(batch.users, batch.items) for learner in (self.first, self.second)]
+        loss = LogLoss()(logits[0], batch.labels).mean() + ((logits[0] - logits[1]) ** 2).mean() / self.count
+        found = minimise_together(loss, self.first, self.second)
+        own = self.second.minimise(LogLoss()(self.second.model(batch.users, batch.items), batch.labels).mean())
+        if len(self.epochs) and self.epochs[-1] + 1 == self.wrong[0]:
+            found = found + self.wrong[1]
+        return {"loss": found, "second_loss": own}
+
+    def learners(self):
+        return {"first": self.first, "second": self.second}
+
+    def more_state(self):
+        return {"count": torch.tensor(self.count)}
+
+    def load_more(self, state):
+        self.count = int(state["count"])
+
+    def facts(self):
+        return {"fact": self.fact}
+
+
+class Values:
+    """A judge with a mind of its own: the n-th judgement is the n-th value, and the last ever after."""
+
+    def __init__(self, *values):
+        self.values, self.states, self.modes = list(values), [], []
+
+    def __call__(self, model):
+        self.states.append({name: value.clone() for name, value in model.state_dict().items()})
+        self.modes.append(model.training)
+        return self.values[min(len(self.states), len(self.values)) - 1]
+
+
+def task(batch_size=10, seed=0):
+    return a_task(a_log(50), batch_size=batch_size, seed=seed)
+
+
+def a_judge():
+    log = a_log(20, seed=9)
+    return HeldOut(log, GivenPropensity(known_propensities()).on_grid(SHAPE), "snips", None, "log", 0)
+
+
+def run(method, judge, patience=None, epochs=4, batch_size=10, **plan):
+    return train(method, method.first.model, task(batch_size), judge, patience, Plan(epochs, **plan))
+
+
+def state_of(method):
+    return {name: value.clone() for name, value in method.first.model.state_dict().items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+# When it stops, and what it keeps
+
+
+def test_without_a_judge_all_epochs_are_run_and_the_last_state_kept():
+    method, told = Fake(), []
+    outcome = run(method, None, patience=1, epochs=3, progress=lambda *event: told.append(event))
+    assert outcome.reason == "all 3 epochs"
+    assert outcome.best_epoch == 3
+    assert math.isnan(outcome.best_value)
+    assert method.epochs == [0, 1, 2]
+    assert method.count == 3 * STEPS
+    assert [event[:2] for event in told] == [(1, 3), (2, 3), (3, 3)]
+    assert all(math.isnan(event[2]) for event in told)
+    assert [set(entry) for entry in outcome.history] == [{"loss", "second_loss", "fact"}] * 3
+
+
+def test_steps_are_those_of_the_tasks_batches():
+    method, by_hand = Fake(), Fake()
+    outcome = run(method, None, epochs=2)
+    with one_thread():
+        for epoch in range(2):
+            by_hand.begin_epoch(epoch)
+            losses = [by_hand.step(batch) for batch in task().batches(epoch)]
+            for name in ("loss", "second_loss"):
+                mean = sum(float(one[name]) for one in losses) / STEPS
+                assert outcome.history[epoch][name] == pytest.approx(mean, rel=1e-5)
+    assert same(state_of(method), state_of(by_hand))
+
+
+def test_patience_ends_it_and_the_best_state_is_kept():
+    method, judge, told = Fake(), Values(3, 1, 2, 2, 0), []
+    outcome = run(method, judge, patience=2, epochs=9, progress=lambda *event: told.append(event))
+    assert outcome.reason == "no better held-out error for 2 judgements"
+    assert (outcome.best_epoch, outcome.best_value) == (2, 1)
+    assert told == [(1, 9, 3), (2, 9, 1), (3, 9, 2), (4, 9, 2)]
+    assert [entry["held_out"] for entry in outcome.history] == [3, 1, 2, 2]
+    assert same(state_of(method), judge.states[1])
+    assert not same(judge.states[1], judge.states[3])
+
+
+def test_epochs_end_it_and_the_best_state_is_kept():
+    method, judge = Fake(), Values(3, 1, 2)
+    outcome = run(method, judge, patience=9, epochs=3)
+    assert outcome.reason == "all 3 epochs"
+    assert (outcome.best_epoch, outcome.best_value) == (2, 1)
+    assert same(state_of(method), judge.states[1])
+
+
+def test_without_patience_it_never_gives_up():
+    outcome = run(Fake(), Values(1, 2), patience=None, epochs=6)
+    assert outcome.reason == "all 6 epochs"
+    assert (len(outcome.history), outcome.best_epoch) == (6, 1)
+
+
+def test_patience_over_in_the_last_epoch_is_the_reason_given():
+    assert run(Fake(), Values(1, 2), patience=2, epochs=3).reason == "no better held-out error for 2 judgements"
+
+
+def test_a_held_out_error_that_is_no_number_is_never_the_best():
+    method, judge = Fake(), Values(math.nan)
+    outcome = run(method, judge, patience=None, epochs=2)
+    assert outcome.best_epoch == 2
+    assert math.isnan(outcome.best_value)
+    assert same(state_of(method), judge.states[-1])
+
+
+def test_models_are_judged_in_evaluation_mode_and_trained_in_training_mode():
+    method, judge = Fake(), Values(1)
+    run(method, judge, epochs=2)
+    assert judge.modes == [False, False]
+    assert method.first.model.training
+
+
+@pytest.mark.parametrize(("batch_size", "epochs", "judged"), [(1, 3, [1, 2, 3]), (5, 12, [5, 10, 12]), (50, 3, [3])])
+def test_some_steps_pass_between_judgements_and_the_last_epoch_is_judged(
+    batch_size, epochs, judged, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(loop, "STEPS_BETWEEN", STEPS_BETWEEN)
+    path, judge, written = tmp_path / "x", Values(1), []
+
+    def progress(epoch, *_):
+        if path.exists() and (done := read_tensors(path)[1]["done"]) not in written:
+            written.append(done)
+
+    outcome = run(Fake(), judge, epochs=epochs, batch_size=batch_size, checkpoint=path, progress=progress)
+    assert [epoch for epoch, entry in enumerate(outcome.history, 1) if "held_out" in entry] == judged
+    assert written == judged
+
+
+# Divergence
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e4, -1e5])
+def test_a_loss_that_runs_away_ends_it_with_the_best_state_and_advice(value):
+    method, judge = Fake(wrong=(3, value)), Values(3, 4)
+    with pytest.warns(DivergenceWarning) as caught:
+        outcome = run(method, judge, epochs=9)
+    (warning,) = caught
+    assert str(warning.message) == f"fake diverged in epoch 3; the state of epoch 1 is kept. To train on: {ADVICE}"
+    assert warning.filename == __file__
+    assert outcome.reason == "diverged in epoch 3"
+    assert (outcome.best_epoch, outcome.best_value, len(outcome.history)) == (1, 3, 3)
+    assert "held_out" not in outcome.history[-1]
+    assert same(state_of(method), judge.states[0])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e5])
+@pytest.mark.parametrize("judge", [None, Values(3), Values(math.nan)])
+def test_a_loss_that_runs_away_before_anything_was_worth_keeping_is_an_error(value, judge):
+    epoch = 1 if judge is None or judge.values == [3] else 2
+    check_refusal(
+        lambda: run(Fake(wrong=(epoch, value)), judge, epochs=9),
+        TrainingError,
+        f"^fake diverged in epoch {epoch}, before any state was worth keeping: {ADVICE}$".replace("(", r"\("),
+    )
+
+
+def test_a_fact_that_is_no_number_is_a_divergence_too():
+    check_refusal(lambda: run(Fake(fact=math.nan), None), TrainingError, "diverged in epoch 1")
+
+
+def test_a_loss_that_stays_within_bounds_is_none():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(Fake(wrong=(2, 9e3)), None, epochs=3).reason == "all 3 epochs"
+
+
+def test_a_diverged_epoch_is_not_written_down(tmp_path):
+    with pytest.warns(DivergenceWarning):
+        run(Fake(wrong=(3, math.nan)), Values(3), epochs=9, checkpoint=tmp_path / "x")
+    assert read_tensors(tmp_path / "x")[1]["done"] == 2
+
+
+# Checkpoints
+
+
+class Stop(Exception):
+    """The machine went off."""
+
+
+def stop_after(last):
+    def progress(epoch, *_):
+        if epoch == last:
+            raise Stop
+
+    return progress
+
+
+EPOCHS = 7
+BUG = "bug: the checkpoint of the last epoch does not say that all epochs are done; resuming it trains one more"
+
+
+def whole(judge, **options):
+    method = Fake()
+    return method, run(method, judge(), epochs=EPOCHS, **options)
+
+
+def check_resumes(tmp_path, last, judge, **options):
+    """Stop after an epoch, go on with everything made anew, and get what an uninterrupted run gets, bit for bit."""
+    expected_method, expected = whole(judge, **options)
+    plan = {"checkpoint": tmp_path / "x", "key": "k", "epochs": EPOCHS} | options
+    with pytest.raises(Stop):
+        run(Fake(), judge(), progress=stop_after(last), **plan)
+    method, told = Fake(), []
+    outcome = run(method, judge(), resume=True, progress=lambda *event: told.append(event[0]), **plan)
+    assert repr(outcome) == repr(expected)
+    assert same(state_of(method), state_of(expected_method))
+    for name, learner in method.learners().items():
+        assert same(learner.state(), expected_method.learners()[name].state()), name
+    assert method.count == expected_method.count
+    return told
+
+
+LAST = [*range(1, EPOCHS), pytest.param(EPOCHS, marks=pytest.mark.xfail(strict=True, reason=BUG))]
+
+
+@pytest.mark.parametrize("last", LAST)
+@pytest.mark.parametrize("judge", [a_judge, lambda: None], ids=["judged", "not judged"])
+def test_going_on_from_any_epoch_is_as_if_never_stopped(tmp_path, last, judge):
+    assert check_resumes(tmp_path, last, judge) == list(range(last + 1, EPOCHS + 1))
+
+
+@pytest.mark.parametrize("last", range(1, EPOCHS))
+def test_between_judgements_it_goes_on_from_the_last_one(tmp_path, last):
+    told = check_resumes(tmp_path, last, a_judge, batch_size=20)
+    assert told == list(range(last - last % 2 + 1, EPOCHS + 1))
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_patience_is_remembered(tmp_path, last):
+    class Worse:
+        """A better one in the first epoch only, by what the model is."""
+
+        def __call__(self, model):
+            return 1.0 + float((model.user_factors.detach() - Fake().first.model.user_factors.detach()).abs().sum())
+
+    _, expected = whole(Worse, patience=2)
+    assert expected.reason == "no better held-out error for 2 judgements"
+    assert (expected.best_epoch, len(expected.history)) == (1, 3)
+    # After the third epoch training is over, and nothing is left to do.
+    assert check_resumes(tmp_path, last, Worse, patience=2) == list(range(last + 1, 4))
+
+
+def test_a_checkpoint_is_only_gone_on_from_if_asked_to(tmp_path):
+    plan = {"checkpoint": tmp_path / "x", "epochs": 2}
+    first, again = Fake(), Fake()
+    run(first, None, **plan)
+    run(again, None, **plan)
+    assert again.epochs == [0, 1]
+    assert same(state_of(first), state_of(again))
+
+
+def test_without_a_checkpoint_to_go_on_from_it_starts_at_the_start(tmp_path):
+    method = Fake()
+    outcome = run(method, None, epochs=2, resume=True, checkpoint=tmp_path / "new" / "x")
+    assert method.epochs == [0, 1]
+    assert len(outcome.history) == 2
+    assert run(Fake(), None, epochs=2, resume=True).reason == "all 2 epochs"
+
+
+def test_checkpoints_of_another_run_are_refused(tmp_path):
+    path = tmp_path / "x"
+    run(Fake(), None, epochs=2, checkpoint=path, key="one")
+    content = path.read_bytes()
+    for key in ("another", ""):
+        method = Fake()
+        check_refusal(
+            lambda key=key, method=method: run(method, None, checkpoint=path, key=key, resume=True),
+            TrainingError,
+            "of another run: method, parameters, log, noise rates and propensities must be the same",
+        )
+        assert method.epochs == []
+        assert path.read_bytes() == content
+
+
+def test_damaged_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"not a checkpoint")
+    check_refusal(lambda: run(Fake(), None, checkpoint=path, resume=True), ModelFileError, "damaged")
+    write_tensors(path, {}, {"kind": "model"})
+    check_refusal(lambda: run(Fake(), None, checkpoint=path, key="k", resume=True), TrainingError, "another run")
+
+
+# Threads
+
+
+@pytest.mark.parametrize("ends", ["well", "badly", "resuming"])
+def test_training_is_on_one_thread_and_the_number_of_threads_put_back(tmp_path, ends):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        method = Fake(wrong=(2 if ends == "badly" else None, math.nan))
+        if ends == "well":
+            run(method, None, epochs=1)
+        elif ends == "badly":
+            with pytest.raises(TrainingError):
+                run(method, None)
+        else:
+            (tmp_path / "x").write_bytes(b"")
+            with pytest.raises(ModelFileError):
+                run(method, None, checkpoint=tmp_path / "x", resume=True)
+        assert torch.get_num_threads() == 2
+        assert method.threads <= {1}
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_training_leaves_global_random_numbers_alone():
+    state = torch.get_rng_state()
+    run(Fake(), a_judge(), epochs=1)
+    assert torch.equal(torch.get_rng_state(), state)
