@@ -10,7 +10,9 @@ import torch
 
 from training.tasks import a_log
 from verirec import FeedbackLog, NoiseRates
+from verirec.exceptions import ParameterError
 from verirec.losses import correct_labels
+from verirec.methods.denoising import OME
 from verirec.models import FactorModel, Penalties
 from verirec.training.bounds import least_factor_penalty
 from verirec.training.learner import Learner
@@ -170,3 +172,20 @@ def test_training_finds_the_way_down_below_the_bound_and_none_above():
     assert after < -1 < 0 < before
     before, after = trained(1.1)
     assert 0 <= after < before
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="bug: with a mean target above 1 the loss falls without end along the global constant, which has no penalty",
+)
+def test_no_penalty_of_factors_makes_up_for_a_mean_target_above_1():
+    """Nearly all labels are 1, and corrected ones 1.43: training must refuse, or stay where it can be."""
+    labels = np.ones((6, 8), int)
+    labels[0, 0] = 0
+    method = OME(validation=0, penalty_factors=10.0, epochs=200, learning_rate=0.2)
+    try:
+        method.fit(full_log(labels), noise_rates=NoiseRates(0.3, 0), propensities=np.full((6, 8), 0.5))
+    except ParameterError:
+        return
+    assert method.penalty_bound_ < 10
+    assert method.model_.constant.item() < 10
