@@ -67,14 +67,26 @@ def write_table(path: str | Path, frame: Any) -> None:
     ...     Path(folder, "a.csv").read_text().split()
     ['user', "'=1+1", 'ann']
     """
-    target = Path(path)
     shown = frame.map(
         lambda value: f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
     )
+    write_file(path, shown.to_csv(index=False).encode())
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a file, whole or not at all, into a folder that is there.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(Path(folder, "a.txt"), b"hello")
+    ...     Path(folder, "a.txt").read_text()
+    'hello'
+    """
     try:
-        _replace(target, shown.to_csv(index=False).encode())
+        _replace(Path(path), content)
     except OSError as error:
-        raise ParameterError(f"cannot write {str(target)!r}: {error.strerror or error}") from None
+        raise ParameterError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
 
 def _replace(file: Path, content: bytes) -> None:

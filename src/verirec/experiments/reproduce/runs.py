@@ -1,0 +1,141 @@
+"""Running a plan over many seeds: by several processes, each finished seed saved, and going on from where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import verirec
+from verirec.checks import whole_number
+from verirec.exceptions import ParameterError
+from verirec.experiments.reproduce.plans import Plan
+from verirec.experiments.reproduce.populations import Population
+from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
+
+_FORMAT: Final = 1
+"""Of the saved seeds; a change of the arithmetic behind them raises it."""
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def run_plan(
+    plan: Plan,
+    population: Population,
+    *,
+    seeds: int,
+    folder: str | Path,
+    workers: int = 2,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[list[Record]]:
+    """Run seeds 0, 1, ... of a plan, and give their records in the order of the seeds.
+
+    Each seed is saved in `folder/runs` the moment it is finished, under a name made of plan, population and version:
+    seeds that are there are not run again, and a run that was stopped goes on. Workers are processes of their own with
+    one thread for linear algebra each, so that results do not depend on how many there are.
+
+    Parameters
+    ----------
+    seeds
+        How many.
+    folder
+        The output folder, made if need be.
+    workers
+        Processes.
+    progress
+        Told how many seeds are done, of how many.
+    """
+    count, workers = whole_number("seeds", seeds, most=100_000), whole_number("workers", workers, most=256)
+    store = Path(folder) / "runs"
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from None
+    key = fingerprint(plan, population)
+    files = [store / f"{plan.study}-{key}-{seed:04d}.json" for seed in range(count)]
+    missing = [seed for seed, file in enumerate(files) if _read(file) is None]
+    progress(count - len(missing), count)
+    if missing:
+        _run_missing(plan, population, {seed: files[seed] for seed in missing}, workers, progress, count)
+    return [_read(file) or [] for file in files]
+
+
+def fingerprint(plan: Plan, population: Population) -> str:
+    """Name what a seed's records depend on, besides the seed."""
+    facts = json.dumps([asdict(plan), population.fingerprint, verirec.__version__, _FORMAT], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:12]
+
+
+def _run_missing(
+    plan: Plan,
+    population: Population,
+    files: dict[int, Path],
+    workers: int,
+    progress: Callable[[int, int], None],
+    count: int,
+) -> None:
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (plan, population)) as pool,
+    ):
+        try:
+            pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
+            for done, one in enumerate(as_completed(pending), start=count - len(files) + 1):
+                one.result()
+                progress(done, count)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # Seeds under way are let go of; finished ones are saved already.
+            for process in set(multiprocessing.active_children()) - before:
+                process.terminate()
+            raise
+
+
+_work: list[Any] = []
+"""A worker process's plan and population, sent once and not with each seed."""
+
+
+def _prepare(plan: Plan, population: Population) -> None:
+    # Ctrl-C goes to the whole group of processes; the parent alone decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work[:] = [plan, population]
+
+
+def _run_and_save(seed: int, file: Path) -> None:
+    records = run_seed(*_work, seed)
+    # Written beside its place and then renamed: a seed is there whole or not at all.
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps(records))
+    unfinished.replace(file)
+
+
+def _read(file: Path) -> list[Record] | None:
+    """Read a saved seed; `None` if it is not there or not whole."""
+    try:
+        return [Record(*values) for values in json.loads(file.read_text())]
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Have processes started meanwhile use one thread for linear algebra: sums over threads depend on their number."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ |= dict.fromkeys(_THREADS, "1")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,137 @@
+"""The semi-synthetic study (paper, Section 4): one seed, from a drawn world to a record for every cell of the table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.estimators import estimate
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
+from verirec.exceptions import VerirecWarning
+from verirec.experiments.reproduce.plans import Plan, Setting
+from verirec.experiments.reproduce.populations import Population
+from verirec.experiments.reproduce.printed import PrintedRows, printed_estimates
+from verirec.experiments.reproduce.rates import FittedRates
+from verirec.losses import NoiseRates
+from verirec.nuisances.propensities import GivenPropensity
+from verirec.simulate import World, prediction_matrices
+
+Array = npt.NDArray[np.float64]
+
+
+class Record(NamedTuple):
+    """One estimate of one seed, beside the truth; an interval where the estimator has one, rates where it uses some."""
+
+    setting: str
+    observed: float
+    method: str
+    rho: str
+    matrix: str
+    truth: float
+    estimate: float
+    low: float | None
+    high: float | None
+    rho01: float | None
+    rho10: float | None
+
+    @property
+    def relative_error(self) -> float:
+        """RE, |estimate - truth| / truth (paper, Section 4)."""
+        return abs(self.estimate - self.truth) / self.truth
+
+    @property
+    def covers(self) -> bool | None:
+        """Whether the interval has the truth in it."""
+        return None if self.low is None or self.high is None else self.low <= self.truth <= self.high
+
+
+def run_seed(plan: Plan, population: Population, seed: int) -> list[Record]:
+    """Run all settings of a plan with one seed: the same seed, the same records.
+
+    Examples
+    --------
+    >>> from verirec.experiments.reproduce.plans import table1_plan
+    >>> levels = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
+    >>> len(run_seed(table1_plan("printed"), Population(levels), seed=0))
+    90
+    """
+    with warnings.catch_warnings():
+        # Small audits, extreme weights, anchors' assumptions: what the studies are about.
+        warnings.simplefilter("ignore", VerirecWarning)
+        return [record for setting in plan.settings for record in _run_setting(plan, setting, population, seed)]
+
+
+def _run_setting(plan: Plan, setting: Setting, population: Population, seed: int) -> Iterator[Record]:
+    world = population.draw(setting, np.random.default_rng([seed, 0]))
+    given = given_propensities(setting, world)
+    fitted = FittedRates(world, given, seed)
+    rates = {source: fitted.of(source) for source in plan.sources}
+    matrices = prediction_matrices(population.levels, random_state=np.random.default_rng([seed, 1]))
+    judge = _printed if plan.variant == "printed" else _sound
+    for name in plan.matrices:
+        predictions = matrices.pop(name)
+        truth = world.true_inaccuracy(predictions)
+        for (method, source), (value, interval) in judge(plan, world, predictions, given, rates).items():
+            used = rates.get(source)
+            yield Record(
+                setting.name,
+                world.log.density,
+                method,
+                source,
+                name,
+                truth,
+                value,
+                *(interval or (None, None)),
+                None if used is None else used.rho01,
+                None if used is None else used.rho10,
+            )
+
+
+def given_propensities(setting: Setting, world: World) -> GivenPropensity:
+    r"""Give the propensities that estimators work with, :math:`1/\hat p = (1-\beta)/p + \beta/p_e`."""
+    p, beta = np.array((np.nan, *setting.propensities)), setting.propensity_error
+    by_level = 1 / ((1 - beta) / p + beta / world.log.density)
+    return GivenPropensity(by_level[world.levels])
+
+
+Judged = dict[tuple[str, str], tuple[float, tuple[float, float] | None]]
+
+
+def _sound(
+    plan: Plan, world: World, predictions: Array, given: GivenPropensity, rates: Mapping[str, NoiseRates]
+) -> Judged:
+    log = world.log
+    options: dict[str, Any] = {"propensities": given, "loss": "log", "imputation": "constant", "random_state": 0}
+    wanted = chosen((*plan.plain, *plan.denoised), with_rates=True)
+    # One walk over the grid for all.
+    study: Any = make_study(predictions, log, wanted, clip=None, sample=None, **options)
+    found = {("none", name): one for name, one in estimate(study, log, estimators=plan.plain, **options).items()}
+    for source, used in rates.items():
+        corrected = estimate(study, log, estimators=plan.denoised, noise_rates=used, **options)
+        found |= {(source, name): one for name, one in corrected.items()}
+    return {(name, source): (one.value, one.interval) for (source, name), one in found.items()}  # type: ignore[union-attr]
+
+
+def _printed(
+    plan: Plan, world: World, predictions: Array, given: GivenPropensity, rates: Mapping[str, NoiseRates]
+) -> Judged:
+    log = world.log
+    if_positive, if_negative = -np.log(predictions), -np.log1p(-predictions)
+    at = log.users, log.items
+    rows = PrintedRows(
+        predictions[at],
+        if_positive[at],
+        if_negative[at],
+        log.labels.astype(np.float64),
+        1 / given.at(*at),
+        float(if_positive.sum()),
+        float(if_negative.sum()),
+        given.inverse_total,
+        log.n_cells,
+    )
+    return {row: (value, None) for row, value in printed_estimates(rows, rates).items()}
