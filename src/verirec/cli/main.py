@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from verirec import __version__
-from verirec.cli import datasets, demo
+from verirec.cli import datasets, demo, reproduce
 from verirec.cli.audit import audit_command
 from verirec.cli.estimate import estimate_command
 from verirec.cli.plan_audit import plan_audit_command
@@ -33,6 +33,7 @@ app.command("audit")(audit_command)
 app.command("plan-audit")(plan_audit_command)
 app.command("estimate")(estimate_command)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,7 +27,7 @@ COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#00000
 MARKERS: Final = ("o", "s", "^", "v", "P", "X")
 TRUTH_COLOUR: Final = "#d55e00"
 
-_STYLE: Final[dict[Any, Any]] = {
+PICTURE_STYLE: Final[dict[Any, Any]] = {
     "font.family": "sans-serif",
     "font.size": 11,
     "svg.fonttype": "none",
@@ -65,13 +65,13 @@ def estimates_plot(
         axes.set_yticks(range(len(rows)), [_short(name) for name in reversed(list(rows))])
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_xlabel(measure)
-        _plain(axes, grid="x")
+        plain_axes(axes, grid="x")
         axes.tick_params(axis="y", length=0)
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, len(handles)), frameon=False
         )
 
-    return _figure(draw, height=1.0 + 1.1 * len(rows))
+    return make_figure(draw, height=1.0 + 1.1 * len(rows))
 
 
 def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
@@ -105,9 +105,9 @@ def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
         axes.set_xlabel("how likely a pair is to be logged")
         axes.set_ylabel("share of the pairs")
         axes.legend(frameon=False)
-        _plain(axes)
+        plain_axes(axes)
 
-    return _figure(draw, height=3.2)
+    return make_figure(draw, height=3.2)
 
 
 def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
@@ -135,14 +135,14 @@ def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
         axes.set_ylabel("dislikes logged as likes (ρ10)")
         axes.set_aspect("equal")
         axes.legend(frameon=False, loc="upper right")
-        _plain(axes, grid="both")
+        plain_axes(axes, grid="both")
 
-    return _figure(draw, height=4.0, width=5.0)
+    return make_figure(draw, height=4.0, width=5.0)
 
 
 def surface_plot(found: Sensitivity, name: str, measure: str) -> Figure:
     """Draw a recommender's estimate over the noise rates, with lines of equal value."""
-    return _figure(
+    return make_figure(
         lambda figure: _contours(figure, found, found.values(name), f"{_short(name)}: {measure}", "viridis"),
         height=4.0,
         width=5.6,
@@ -160,7 +160,7 @@ def break_even_plot(found: Sensitivity, first: str, second: str) -> Figure:
             axes.plot(line[:, 0], line[:, 1], color="black", linewidth=3, label="equally good")
             axes.legend(frameon=True, loc="upper right")
 
-    return _figure(draw, height=4.0, width=5.6)
+    return make_figure(draw, height=4.0, width=5.6)
 
 
 def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
@@ -177,14 +177,14 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
         axes.set_xlabel("odds of being logged are wrong by up to a factor of")
         axes.set_ylabel(measure)
         axes.legend(frameon=False, loc="upper left")
-        _plain(axes, grid="both")
+        plain_axes(axes, grid="both")
 
-    return _figure(draw, height=3.4, width=5.6)
+    return make_figure(draw, height=3.4, width=5.6)
 
 
 def as_svg(figure: Figure, prefix: str) -> Markup:
     """Give a figure as SVG to stand in a page: no XML header, no date, and ids of its own, by a prefix."""
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+    with mpl.rc_context(PICTURE_STYLE), warnings.catch_warnings():
         # Text stays text, and the browser has the glyphs that matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
@@ -196,8 +196,9 @@ def as_svg(figure: Figure, prefix: str) -> Markup:
     return picture(own)
 
 
-def _figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
-    with mpl.rc_context(_STYLE):
+def make_figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
+    """Make a figure in the style of all, and have something drawn in it."""
+    with mpl.rc_context(PICTURE_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
     return figure
@@ -229,7 +230,8 @@ def _outline(region: NoiseRegion) -> list[tuple[float, float]]:
     return [(0, 0), (most01, 0), (most01, MOST_RATE - most01), (MOST_RATE - most10, most10), (0, most10)]
 
 
-def _plain(axes: Any, *, grid: str = "y") -> None:
+def plain_axes(axes: Any, *, grid: str = "y") -> None:
+    """Leave the frame's lower left corner only, and a light grid behind."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd")
     axes.set_axisbelow(True)
