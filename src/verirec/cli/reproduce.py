@@ -60,7 +60,9 @@ def table1_command(
     cells, rmse, largest = tables.gaps(table)
     console = _console()
     if cells:
-        console.print(f"{cells} cells without estimated rates: RMSE {rmse:.4f} to the printed, largest gap {largest:.4f}")
+        console.print(
+            f"{cells} cells without estimated rates: RMSE {rmse:.4f} to the printed, largest gap {largest:.4f}"
+        )
     console.print(f"The table: {out / 'table1.csv'}", soft_wrap=True)
 
 

@@ -71,10 +71,7 @@ def table1_in_markdown(table: Any, cell: Callable[[Any], str]) -> str:
     cells = {(one.method, one.rho, one.matrix): cell(one) for one in table.itertuples()}
     return markdown_table(
         ["", *names],
-        [
-            [row_in_words(method, rho), *(cells[method, rho, name] for name in names)]
-            for method, rho in rows_of(table)
-        ],
+        [[row_in_words(method, rho), *(cells[method, rho, name] for name in names)] for method, rho in rows_of(table)],
     )
 
 

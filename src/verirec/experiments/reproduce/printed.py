@@ -1,9 +1,9 @@
 r"""The printed table's own arithmetic: nothing here is advice.
 
 Where it departs from the sound estimators: one imputed label for all pairs, m, is the weighted mean of the
-*predictions*, and the noise-corrected estimators use it as it is, fitted to nothing that was said; MRDR weighs that mean
-by w(w - 1); SDR is DR divided by :math:`\sum w` with MRDR's m; TDR adds :math:`\eta w` to DR's imputed errors. The
-constants are found by fit: the paper states none of them.
+*predictions*, and the noise-corrected estimators use it as it is, fitted to nothing that was said. MRDR weighs that
+mean by w(w - 1); SDR is MRDR with its correction divided by :math:`\sum w`; TDR adds :math:`\eta w` to DR's imputed
+errors. These were found by fit: the paper states none of them.
 """
 
 from __future__ import annotations

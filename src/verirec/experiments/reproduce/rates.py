@@ -66,8 +66,9 @@ class FittedRates:
         users, items = log.users[rows], log.items[rows]
         asked = AuditSample(users, items, self.world.at(users, items).true_labels)
         scores = self.scores if method == "joint" else None
-        rates = AuditNoiseRates(method=method, random_state=self.seed).fit(log, audit=asked, scores=scores)
-        return rates  # type: ignore[return-value]  # no groups were asked for
+        model = AuditNoiseRates(method=method, random_state=self.seed)
+        # Without groups these are one pair of rates.
+        return model.fit(log, audit=asked, scores=scores)  # type: ignore[return-value]
 
 
 SOURCES: Final[dict[str, Callable[[FittedRates], NoiseRates]]] = {
@@ -80,4 +81,4 @@ SOURCES: Final[dict[str, Callable[[FittedRates], NoiseRates]]] = {
     "audit-200": lambda fitted: fitted.audit(200),
     "audit-500": lambda fitted: fitted.audit(500),
 }
-"""True rates; the paper's rule (the extremes of h) and its robust forms; audits, by the joint likelihood or directly."""
+"""True rates; the paper's rule (extremes of h) and its robust forms; audits, by the joint likelihood or directly."""

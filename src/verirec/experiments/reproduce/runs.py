@@ -1,4 +1,4 @@
-"""Running a plan over many seeds: by several processes, each finished seed saved, and going on from where it stopped."""
+"""Running a plan over many seeds: by several processes, each finished seed saved, a stopped run gone on with."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def _prepare(plan: Plan, population: Population) -> None:
 
 
 def _run_and_save(seed: int, file: Path) -> None:
-    records = run_seed(*_work, seed)
+    plan, population = _work
+    records = run_seed(plan, population, seed)
     # Written beside its place and then renamed: a seed is there whole or not at all.
     unfinished = file.with_suffix(f".{os.getpid()}")
     unfinished.write_text(json.dumps(records))

@@ -78,6 +78,7 @@ def _run_setting(plan: Plan, setting: Setting, population: Population, seed: int
         truth = world.true_inaccuracy(predictions)
         for (method, source), (value, interval) in judge(plan, world, predictions, given, rates).items():
             used = rates.get(source)
+            low, high = interval or (None, None)
             yield Record(
                 setting.name,
                 world.log.density,
@@ -86,7 +87,8 @@ def _run_setting(plan: Plan, setting: Setting, population: Population, seed: int
                 name,
                 truth,
                 value,
-                *(interval or (None, None)),
+                low,
+                high,
                 None if used is None else used.rho01,
                 None if used is None else used.rho10,
             )

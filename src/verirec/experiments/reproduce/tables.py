@@ -34,8 +34,9 @@ def table1(frame: Any, plan: Plan) -> Any:
 
     Columns: method, rho, matrix, mean, std, paper, gap, paper_std, made_as, coverage, rho01, rho10, baseline, p_value,
     better, seeds. `made_as` is the recommender as the text defines it. `matrix` is, in the printed variant, the paper's
-    header; in the sound one it is the same as `made_as`, and `paper` is the number printed for it, wherever it stands. `p_value`: of a paired t-test
-    of the relative errors against those of the best baseline; `better`: smaller, and significantly so.
+    header; in the sound one it is the same as `made_as`, and `paper` is the number printed for it, wherever it stands.
+    `p_value`: of a paired t-test of the relative errors against those of the best baseline; `better`: smaller, and
+    significantly so.
     """
     rows = []
     paper = TABLE1 if plan.preferences == "movielens-100k" else {}
@@ -75,7 +76,11 @@ def _against_best_baseline(frame: Any, method: str, rho: str) -> dict[str, Any]:
     theirs = best.sort_values("seed").re.to_numpy()
     p_value = paired_p_value(own, theirs)
     better = "" if np.isnan(p_value) else str(bool(own.mean() < theirs.mean() and p_value <= SIGNIFICANT)).lower()
-    return {"baseline": name[0] if name[1] == "none" else f"{name[0]} ({name[1]})", "p_value": p_value, "better": better}
+    return {
+        "baseline": name[0] if name[1] == "none" else f"{name[0]} ({name[1]})",
+        "p_value": p_value,
+        "better": better,
+    }
 
 
 def paired_p_value(first: Any, second: Any) -> float:
