@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from verirec.reports.plots import COLOURS, MARKERS, PICTURE_STYLE, TRUTH_COLOUR, as_svg, make_figure, plain_axes
-from verirec.reports.reproduction_words import rho_in_words, row_in_words
+from verirec.reports.reproduction_words import rho_in_words, row_in_words, rows_of
 from verirec.reports.writing import write_file
 
 _DASHES: Final = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)))
@@ -22,7 +22,7 @@ _RESOLUTION: Final = 110
 def table1_plot(table: Any) -> Figure:
     """Draw Table 1: a panel a recommender, a line a method; ours with its spread, the paper's number beside it."""
     names = list(dict.fromkeys(table.matrix))
-    rows = list(dict.fromkeys(zip(table.method, table.rho, strict=True)))
+    rows = rows_of(table)
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(2, -(-len(names) // 2), sharey=True, squeeze=False).ravel()
@@ -38,8 +38,10 @@ def table1_plot(table: Any) -> Figure:
             plain_axes(axes, grid="x")
         for axes in panels[-(-len(names) // 2) :]:
             axes.set_xlabel("relative error")
-        handles = [panels[0].patches[0], panels[0].lines[-1]]
-        figure.legend(handles, ["ours", "printed"], loc="outside lower center", ncols=2, frameon=False)
+        handles = {"ours, with its standard deviation over seeds": panels[0].patches[0]}
+        if table.paper.notna().any():
+            handles["printed"] = panels[0].lines[-1]
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2, frameon=False)
 
     return make_figure(draw, height=1.6 + 0.42 * len(rows), width=10.0)
 
