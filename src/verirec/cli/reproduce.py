@@ -79,7 +79,8 @@ def figure1_command(
     from verirec.reports.reproduction_plots import figure1_plot, write_pictures
     from verirec.reports.writing import write_table
 
-    table = tables.figure1(_run(figure1_plan(preferences), data, seeds, workers, out))
+    plan = figure1_plan(preferences)
+    table = tables.figure1(_run(plan, data, seeds, workers, out), plan)
     write_table(out / "figure1.csv", table)
     write_pictures(out, "figure1", figure1_plot(table))
     _console().print(f"The picture: {out / 'figure1.png'}, its numbers: {out / 'figure1.csv'}", soft_wrap=True)

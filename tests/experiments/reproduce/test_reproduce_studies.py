@@ -102,7 +102,10 @@ def test_fingerprints_tell_populations_apart(population):
 
 
 def test_figure1_and_robustness_run_on_small_worlds(population):
-    for plan, summarise in ((figure1_plan(), tables.figure1), (robustness_plan(), tables.robustness)):
+    for plan, summarise in (
+        (figure1_plan(), lambda frame: tables.figure1(frame, figure1_plan())),
+        (robustness_plan(), tables.robustness),
+    ):
         few = Plan(**(vars(plan) | {"settings": plan.settings[2:4], "sources": ("true", "audit-200")}))
         table = summarise(tables.as_frame(run_seed(few, population, seed) for seed in range(2)))
         assert table["mean"].between(0, 2).all()

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from verirec.experiments.reproduce import tables
-from verirec.experiments.reproduce.plans import table1_plan
+from verirec.experiments.reproduce.plans import figure1_plan, table1_plan
 from verirec.experiments.reproduce.semi_synthetic import Record
 
 
@@ -81,7 +81,7 @@ def test_robustness_averages_over_matrices_then_settings():
 
 def test_figure1_has_the_rates_errors():
     rows = [record("ome-dr", "audit-200", 1.1, setting="0.5"), record("dr", "none", 1.2, setting="0.5")]
-    table = tables.figure1(tables.as_frame([rows])).set_index("method")
+    table = tables.figure1(tables.as_frame([rows]), figure1_plan()).set_index("method")
     assert table.loc["ome-dr", "rho01_error"] == pytest.approx(0.05)
     assert math.isnan(table.loc["dr", "rho01_error"])
     assert set(table.scale) == {0.5}

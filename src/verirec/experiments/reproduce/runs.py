@@ -88,7 +88,8 @@ def _run_missing(
         ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (plan, population)) as pool,
     ):
         try:
-            pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
+            with _interrupts_held():
+                pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
             for done, one in enumerate(as_completed(pending), start=count - len(files) + 1):
                 one.result()
                 progress(done, count)
@@ -105,9 +106,20 @@ _work: list[Any] = []
 
 
 def _prepare(plan: Plan, population: Population) -> None:
-    # Ctrl-C goes to the whole group of processes; the parent alone decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _work[:] = [plan, population]
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back, for good from processes started meanwhile: it goes to them too, and the parent decides."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_and_save(seed: int, file: Path) -> None:

@@ -105,9 +105,10 @@ def gaps(table: Any) -> tuple[int, float, float]:
     return len(known), float(np.sqrt((known**2).mean())), float(np.abs(known).max())
 
 
-def figure1(frame: Any) -> Any:
+def figure1(frame: Any, plan: Plan) -> Any:
     """Summarise Figure 1: one row a share of observed data, method and source, with the error of the rates."""
     rows = []
+    true_rates = {setting.name: setting for setting in plan.settings}
     for (setting, method, rho), part in frame.groupby(["setting", "method", "rho"], sort=False):
         rows.append(
             {
@@ -119,8 +120,8 @@ def figure1(frame: Any) -> Any:
                 "mean": float(part.re.mean()),
                 "std": _spread(part.re),
                 "coverage": _share(part.covers),
-                "rho01_error": float((part.rho01.astype(float) - 0.2).abs().mean()),
-                "rho10_error": float((part.rho10.astype(float) - 0.1).abs().mean()),
+                "rho01_error": float((part.rho01.astype(float) - true_rates[setting].rho01).abs().mean()),
+                "rho10_error": float((part.rho10.astype(float) - true_rates[setting].rho10).abs().mean()),
                 "seeds": len(part),
             }
         )
