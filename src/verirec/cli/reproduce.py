@@ -121,14 +121,14 @@ def all_command(out: Out, data: Data = None, seeds: Seeds = 20, workers: Workers
     """
     whole_number("seeds", seeds)
     shared: dict[str, Any] = {"data": data, "workers": workers}
-    few, fewer = -(-seeds // 2), -(-seeds // 4)
+    few = -(-seeds // 2)
     table1_command(out / "printed", seeds=seeds, variant="printed", **shared)
     table1_command(out / "sound", seeds=seeds, **shared)
     table1_command(out / "wrong-propensities", seeds=seeds, propensity_error=WRONG, **shared)
     table1_command(out / "kuairec", seeds=few, preferences="kuairec", **shared)
     figure1_command(out / "figure1", seeds=few, **shared)
-    robustness_command(out / "robustness", seeds=fewer, **shared)
-    robustness_command(out / "robustness-wrong-propensities", seeds=fewer, propensity_error=WRONG, **shared)
+    robustness_command(out / "robustness", seeds=few, **shared)
+    robustness_command(out / "robustness-wrong-propensities", seeds=few, propensity_error=WRONG, **shared)
 
 
 @app.command("page")

@@ -59,9 +59,14 @@ def figure1_plot(table: Any) -> Figure:
             label = f"{'ρ01' if rate == 'rho01' else 'ρ10'}, {rho_in_words(source)}"
             filled = "full" if rate == "rho01" else "none"
             panels[0].plot(
-                100 * part.observed, part[f"{rate}_error"], _DASHES[place % 2], marker=marker, fillstyle=filled,
-                color=COLOURS[sources.index(source)], label=label,
-            )  # fmt: skip
+                100 * part.observed,
+                part[f"{rate}_error"],
+                _DASHES[place % 2],
+                marker=marker,
+                fillstyle=filled,
+                color=COLOURS[sources.index(source)],
+                label=label,
+            )
         panels[0].set_title("(a) error of the noise rates", fontsize=11, loc="left")
         panels[0].set_ylabel("mean absolute error")
         for letter, (axes, (family, name)) in zip("bcd", zip(panels[1:], families, strict=True), strict=True):
@@ -84,9 +89,16 @@ def _draw_family(axes: Any, table: Any, name: str) -> None:
         part = table[(table.method == method) & (table.rho == rho)]
         label = "no correction for noise" if rho == "none" else rho_in_words(rho)
         axes.errorbar(
-            100 * part.observed, part["mean"], part["std"].fillna(0), label=label, capsize=2, linewidth=1.4,
-            color=_colour(place), marker=MARKERS[(place - 2) % len(MARKERS)], linestyle=_DASHES[place % len(_DASHES)],
-        )  # fmt: skip
+            100 * part.observed,
+            part["mean"],
+            part["std"].fillna(0),
+            label=label,
+            capsize=2,
+            linewidth=1.4,
+            color=_colour(place),
+            marker=MARKERS[(place - 2) % len(MARKERS)],
+            linestyle=_DASHES[place % len(_DASHES)],
+        )
 
 
 def _colour(place: int) -> str:
@@ -99,17 +111,23 @@ def robustness_plot(table: Any) -> Figure:
     settings = list(dict.fromkeys(table.setting))
     sources = list(dict.fromkeys(table.rho))
     values = table.pivot(index="setting", columns="rho", values="mean").loc[settings, sources].to_numpy()
+    estimated = np.array([rho != "true" for rho in sources])
+    best = estimated & (values.round(3) == values[:, estimated].min(axis=1, keepdims=True).round(3))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         most = float(values.max())
         axes.imshow(values, cmap="Greys", vmin=0, vmax=most * 1.15, aspect="auto")
         for (row, column), value in np.ndenumerate(values):
-            best = value == values[row][[place for place, rho in enumerate(sources) if rho != "true"]].min()
             axes.text(
-                column, row, f"{value:.3f}", ha="center", va="center", fontweight="bold" if best else "normal",
+                column,
+                row,
+                f"{value:.3f}",
+                ha="center",
+                va="center",
+                fontweight="bold" if best[row, column] else "normal",
                 color="white" if value > 0.6 * most else "black",
-            )  # fmt: skip
+            )
         axes.set_xticks(range(len(sources)), [rho_in_words(rho).replace(" ", "\n", 1) for rho in sources], fontsize=9)
         axes.set_yticks(range(len(settings)), settings)
         axes.axhline(len(settings) - 1.5, color="black", linewidth=1.2)
