@@ -73,7 +73,7 @@ def test_a_page_of_missing_results_is_one_line(run, tmp_path):
     page = tmp_path / "page.md"
     check_one_line(
         run("reproduce", "page", "--results", tmp_path, "--out", page),
-        "has no printed/table1.csv (7 of 7 tables are missing)",
+        "has no printed/table1.csv (8 of 8 tables are missing)",
     )
     assert not page.exists()
 

@@ -79,7 +79,7 @@ def test_a_table_of_its_own_is_whole(results):
 
 
 def test_a_results_folder_that_is_not_one_is_refused(tmp_path):
-    check_refusal(lambda: read_results(tmp_path), DataError, "7 of 7 tables are missing")
+    check_refusal(lambda: read_results(tmp_path), DataError, "8 of 8 tables are missing")
     for file in FILES.values():
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("")

@@ -39,6 +39,7 @@ def table1_command(
     variant: Annotated[str, typer.Option(help="sound, or printed: the paper's own arithmetic.")] = "sound",
     preferences: Preferences = "movielens-100k",
     propensity_error: PropensityError = None,
+    aliased: Annotated[bool, typer.Option(help="Of printed: the faulty propensities, or those of the formula.")] = True,
     workers: Workers = 2,
 ) -> None:
     """Reproduce Table 1, ours beside the paper's.
@@ -51,7 +52,7 @@ def table1_command(
     from verirec.reports.reproduction_plots import table1_plot, write_pictures
     from verirec.reports.writing import write_file, write_table
 
-    plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error)
+    plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
     table = tables.table1(_run(plan, data, seeds, workers, out), plan)
     write_table(out / "table1.csv", table)
     write_file(out / "table1.md", table1_page(table).encode())
@@ -123,6 +124,7 @@ def all_command(out: Out, data: Data = None, seeds: Seeds = 20, workers: Workers
     shared: dict[str, Any] = {"data": data, "workers": workers}
     few = -(-seeds // 2)
     table1_command(out / "printed", seeds=seeds, variant="printed", **shared)
+    table1_command(out / "printed-not-aliased", seeds=seeds, variant="printed", aliased=False, **shared)
     table1_command(out / "sound", seeds=seeds, **shared)
     table1_command(out / "wrong-propensities", seeds=seeds, propensity_error=WRONG, **shared)
     table1_command(out / "kuairec", seeds=few, preferences="kuairec", **shared)

@@ -80,7 +80,11 @@ class Plan:
 
 
 def table1_plan(
-    variant: str = "sound", *, preferences: str = "movielens-100k", propensity_error: float | None = None
+    variant: str = "sound",
+    *,
+    preferences: str = "movielens-100k",
+    propensity_error: float | None = None,
+    aliased: bool = True,
 ) -> Plan:
     """Plan Table 1: as printed, or sound.
 
@@ -93,6 +97,8 @@ def table1_plan(
         "movielens-100k" or "kuairec".
     propensity_error
         beta; by default 0 for "sound" and .5 for "printed".
+    aliased
+        False: "printed" with the propensities of the formula, all else as it was.
     """
     one_of("variant", variant, VARIANTS)
     one_of("preferences", preferences, PREFERENCES)
@@ -101,7 +107,8 @@ def table1_plan(
     if propensity_error is not None:
         error = real_number("propensity_error", propensity_error, above=0, below=1, closed=True)
     if printed:
-        setting = Setting(variant, propensities=ALIASED_PROPENSITIES, propensity_error=error)
+        by_level = ALIASED_PROPENSITIES if aliased else level_propensities()
+        setting = Setting(variant, propensities=by_level, propensity_error=error)
         return Plan("table1", (setting,), ("true", "paper"), preferences, variant="printed")
     setting = Setting(variant, propensity_error=error)
     return Plan("table1", (setting,), ("true", "paper", "audit-200", "audit-500"), preferences)
