@@ -41,12 +41,13 @@ def test_every_verb_has_help_with_an_example(verb, run):
         (("--seeds", "0"), "seeds must be a whole number of at least 1; got 0"),
         (("--seeds", "many"), "Invalid value for '--seeds'"),
         (("--workers", "0"), "workers must be a whole number of at least 1; got 0"),
-        (("--out", "/proc/nothing"), "cannot write to '/proc/nothing"),
+        (("--out", "taken"), "cannot write to 'taken"),
         (("--data", "."), "movielens-100k is not in '.'"),
     ],
 )
 def test_bad_input_is_one_line(verb, options, message, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("a file")
     named = () if "--out" in options else ("--out", tmp_path / "out")
     check_one_line(run("reproduce", verb, *named, *options), message)
 

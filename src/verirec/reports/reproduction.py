@@ -58,7 +58,7 @@ def read_results(folder: str | Path) -> Results:
     read = {}
     for name, file in FILES.items():
         try:
-            read[name] = pd.read_csv(Path(folder, file), float_precision="round_trip")
+            read[name] = pd.read_csv(Path(folder, file))
         except (OSError, ValueError) as error:
             raise DataError(f"{str(Path(folder, file))!r} is not a table: {' '.join(str(error).split())}") from None
     return Results(**read)

@@ -96,7 +96,7 @@ def of_people(true_labels: npt.NDArray[np.int8]) -> Population:
     Examples
     --------
     >>> of_people(np.array([[1, 1], [0, 1]], np.int8)).levels.tolist()
-    [[1, 2], [1, 1]]
+    [[1, 3], [1, 2]]
     """
     scores = np.zeros(true_labels.shape)
     for axis in (0, 1):
