@@ -13,8 +13,8 @@ from verirec.experiments.reproduce import load_population, run_seed, tables
 from verirec.experiments.reproduce.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
 from verirec.experiments.reproduce.populations import Population, of_people
 from verirec.experiments.reproduce.rates import SOURCES, FittedRates
-from verirec.experiments.reproduce.semi_synthetic import given_propensities
-from verirec.simulate import LEVEL_PROPORTIONS
+from verirec.experiments.reproduce.semi_synthetic import given_propensities, true_inaccuracies
+from verirec.simulate import LEVEL_PROPORTIONS, prediction_matrices
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,12 @@ def test_a_seed_gives_the_same_records_twice_and_another_seed_others(population)
     plan = table1_plan("sound")
     assert run_seed(plan, population, 1) == run_seed(plan, population, 1)
     assert run_seed(plan, population, 1) != run_seed(plan, population, 2)
+
+
+def test_the_truth_of_all_is_the_worlds_of_each(population):
+    world = population.draw(Setting("a"), np.random.default_rng(0))
+    matrices = prediction_matrices(population.levels, random_state=0)
+    assert true_inaccuracies(world, matrices) == {name: world.true_inaccuracy(one) for name, one in matrices.items()}
 
 
 def test_every_source_of_rates_gives_some(population):

@@ -6,7 +6,9 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -84,9 +86,12 @@ def _run_missing(
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with (
+        tempfile.TemporaryDirectory() as folder,
         _one_thread_each(),
-        ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (plan, population)) as pool,
+        ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (Path(folder, "work"),)) as pool,
     ):
+        # By a file: what is sent to a process that starts is sent when it has started, one after the other.
+        Path(folder, "work").write_bytes(pickle.dumps((plan, population)))
         try:
             with _interrupts_held():
                 pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
@@ -105,8 +110,8 @@ _work: list[Any] = []
 """A worker process's plan and population, sent once and not with each seed."""
 
 
-def _prepare(plan: Plan, population: Population) -> None:
-    _work[:] = [plan, population]
+def _prepare(file: Path) -> None:
+    _work[:] = pickle.loads(file.read_bytes())
 
 
 @contextmanager
