@@ -15,9 +15,7 @@ from verirec.checks import one_of, whole_number
 if TYPE_CHECKING:
     from verirec.experiments.reproduce import Plan
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="The paper's semi-synthetic study: as printed, and done right."
-)
+app = typer.Typer(invoke_without_command=True)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA, or the cache.")]
 Out = Annotated[Path, typer.Option(help="Folder for tables and pictures; finished seeds are kept in its runs/.")]
@@ -29,6 +27,16 @@ PropensityError = Annotated[
 ]
 
 WRONG: Final = 0.5
+
+
+@app.callback()
+def reproduce(context: typer.Context) -> None:
+    """Run the paper's semi-synthetic study again: as printed, and done right.
+
+    Example: verirec reproduce table1 --data ../shared/data --out table1
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command("table1")
