@@ -34,6 +34,8 @@ class Page(HTMLParser):
             self._table.append([])
         elif tag in {"td", "th"} and self._table is not None:
             self._table[-1].append("")
+        elif tag == "br" and self._table is not None:
+            self._table[-1][-1] += "\n"
 
     def handle_startendtag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))

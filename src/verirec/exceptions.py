@@ -104,7 +104,7 @@ class LabelRuleWarning(VerirecWarning):
 
 
 class ScoreWarning(VerirecWarning):
-    """Scores are not probabilities, so the metrics that need probabilities are left out."""
+    """Scores are not what was asked for: metrics that need probabilities are left out, or a clip changes many."""
 
 
 class OverlapWarning(VerirecWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,14 @@ import pytest
 import verirec as vr
 from draws import largest_z
 from refusals import check_refusal
-from verirec.exceptions import LabelError, ParameterError, PredictionError
+from verirec.exceptions import (
+    LabelError,
+    MisfitWarning,
+    NoiseRateWarning,
+    OverlapWarning,
+    ParameterError,
+    PredictionError,
+)
 
 RATES = vr.NoiseRates(0.2, 0.1)
 UNCERTAIN = vr.NoiseRates(0.2, 0.1, covariance=((4e-4, 1e-5), (1e-5, 2e-4)))
@@ -66,6 +74,95 @@ def test_a_sample_of_the_unobserved_pairs_is_the_same_for_both(world, pair, opti
     assert abs(sampled.value - exact.value) < 4 * np.sqrt(sampled.diagnostics["variance"]["sample"])
     same = vr.compare(pair[0], pair[0], world.log, **options | {"estimators": "ome-dr"}, sample=1_000)["ome-dr"]
     assert same.value == 0
+
+
+OVER_GRID = ("ome-eib", "dr", "ome-dr", "ome-mrdr", "ome-tdr", "ome-sdr")
+SAMPLES = 150
+
+
+@cache
+def sampled(kind):
+    """Give the differences and their samples' parts of the error over seeds, which draw the sample and nothing else."""
+    world = vr.simulate.world(60, 80, observed=0.2, selectivity=1, random_state=1)
+    random = np.random.default_rng(5)
+    first = 0.1 + 0.8 * world.preferences
+    second = {
+        "opposed": 1 - first,
+        "nearly equal": np.clip(first + 0.004 * random.normal(size=first.shape), 0.05, 0.95),
+        "apart": 0.3 + 0.3 * world.preferences + 0.2 * random.random(first.shape),
+    }[kind]
+    options = {"propensities": world.propensities, "noise_rates": UNCERTAIN, "estimators": OVER_GRID, "sample": 500}
+    found = [vr.compare(first, second, world.log, random_state=seed, **options) for seed in range(SAMPLES)]
+    alone = vr.estimate(first, world.log, random_state=0, **options)
+    return {
+        name: (
+            np.array([one[name].value for one in found]),
+            np.sqrt([one[name].diagnostics["variance"]["sample"] for one in found]),
+            np.sqrt(alone[name].diagnostics["variance"]["sample"]),
+        )
+        for name in OVER_GRID
+    }
+
+
+@pytest.mark.parametrize("name", OVER_GRID)
+@pytest.mark.parametrize("kind", ["opposed", "nearly equal", "apart"])
+def test_the_samples_part_of_the_error_is_the_spread_over_samples(kind, name):
+    """Both visit the same cells: what they share cancels, whether that is nearly all or makes it worse."""
+    values, reported, _ = sampled(kind)[name]
+    # The spread of 150 draws is known to 6%.
+    assert reported.mean() == pytest.approx(values.std(ddof=1), rel=0.25)
+
+
+def test_of_two_that_are_nearly_equal_next_to_nothing_is_left_of_the_samples_error():
+    for name in ("dr", "ome-dr"):
+        _, reported, alone = sampled("nearly equal")[name]
+        assert reported.max() < 0.2 * alone
+
+
+# Warnings
+
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return sorted({(one.category, str(one.message)) for one in caught}, key=str)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
+def test_propensities_that_do_not_fit_the_log_are_warned_of_as_estimate_does(world, pair, factor):
+    given = {"propensities": np.clip(world.propensities * factor, 0, 1), "noise_rates": RATES}
+    for names in ("ome-dr", ("naive", "snips"), "naive", ("naive", "ome")):
+        told = warned(lambda names=names: vr.compare(*pair, world.log, estimators=names, **given))
+        assert told == warned(lambda names=names: vr.estimate(pair[0], world.log, estimators=names, **given))
+        misfit = factor != 1 and names in ("ome-dr", ("naive", "snips"))
+        assert [category for category, _ in told] == [MisfitWarning] * misfit
+
+
+def test_a_few_heavy_rows_are_warned_of_as_estimate_does():
+    users, items = np.arange(40), np.arange(40)
+    log = vr.FeedbackLog.from_arrays(users, items, users % 2, n_users=40, n_items=40)
+    p = np.full((40, 40), 40 / 1_600)
+    p[0, 0] = 0.0005
+    with pytest.warns(OverlapWarning, match="the weighted rows are worth 3 equally weighted ones"):
+        vr.compare(np.full((40, 40), 0.4), np.full((40, 40), 0.5), log, propensities=p)
+    vr.compare(np.full((40, 40), 0.4), np.full((40, 40), 0.5), log, propensities=p, estimators="naive")
+
+
+def test_rates_of_an_audit_that_ought_to_have_been_weighted_are_warned_of():
+    world = vr.simulate.world(60, 80, observed=0.4, random_state=0)
+    first, second = 0.1 + 0.7 * world.preferences, np.full(world.preferences.shape, 0.4)
+    rows = np.random.default_rng(0).choice(len(world.log), 400, replace=False)
+    users, items = world.log.users[rows], world.log.items[rows]
+    audit = vr.AuditSample(users, items, world.at(users, items).true_labels)
+    by_label = vr.NaiveBayesPropensity(unbiased=world.log.select(rows)).fit(world.log)
+    weighted, unweighted = (
+        vr.AuditNoiseRates(method="direct").fit(world.log, audit=audit, propensities=p) for p in (by_label, None)
+    )
+    with pytest.warns(NoiseRateWarning, match="^these propensities depend on the label, and the audit behind"):
+        vr.compare(first, second, world.log, propensities=by_label, noise_rates=unweighted)
+    for p, rates in ((by_label, weighted), (by_label, RATES), (world.propensities, unweighted)):
+        vr.compare(first, second, world.log, propensities=p, noise_rates=rates)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,7 @@ from refusals import check_refusal
 from verirec.data.predictions import as_predictions
 from verirec.estimators import ESTIMATORS
 from verirec.estimators.cell_losses import CellLosses
+from verirec.estimators.rows import LoggedPairs
 from verirec.estimators.study import Study
 from verirec.exceptions import (
     EmptyLogError,
@@ -25,6 +26,7 @@ from verirec.exceptions import (
     ParameterError,
     PredictionError,
     PropensityError,
+    ScoreWarning,
 )
 from verirec.losses import get_loss
 from verirec.nuisances.propensities import as_propensities
@@ -208,7 +210,7 @@ def test_the_model_imputes_a_row_without_its_own_label(grid, log, name):
     losses = CellLosses(as_predictions(grid.f, *SHAPE), get_loss("log"))
     rates, kappa = (RATES, 0.7) if name.startswith("ome") else (None, 1.0)
     seed = int(np.random.default_rng(0).integers(2**32))
-    study = Study(log, losses, as_propensities(grid.p, log), "model", None, seed)
+    study = Study(LoggedPairs(log, as_propensities(grid.p, log)), losses, "model", None, seed)
     label_slopes = study.linearised(ESTIMATORS[name], rates)[0].label_slopes
     before = contributions(log.labels, "model")
     for row in (0, 17, len(log) - 1):
@@ -247,11 +249,27 @@ def test_the_models_folds_go_by_the_seed(grid, log):
 
 def test_clipped_predictions_are_counted_and_finite(grid, log):
     f = np.round(grid.f)
-    result = vr.estimate(f, log, propensities=grid.p, clip=0.01)
+    said = "^clip=0.01 changed the predictions of 80 of 80 logged pairs: what is judged are the changed ones$"
+    with pytest.warns(ScoreWarning, match=said):
+        result = vr.estimate(f, log, propensities=grid.p, clip=0.01)
     for name in result:
         clipped = plain.Grid(np.clip(f, 0.01, 0.99), grid.p, grid.truth, grid.labels)
         assert result[name].value == pytest.approx(plain.estimate(name, clipped, LOSSES["log"]), rel=1e-10)
         assert result[name].diagnostics["clipped"] == len(log)
+
+
+@pytest.mark.parametrize(("clipped", "told"), [(0, False), (8, False), (9, True), (80, True)])
+def test_clipping_is_warned_of_where_it_changes_more_than_a_tenth_of_the_logged_predictions(log, clipped, told):
+    """Elsewhere, all of them may be changed: 8 of the 80 logged ones are a tenth, and no more."""
+    f = np.full(SHAPE, 0.001)
+    f[log.users[clipped:], log.items[clipped:]] = 0.4
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = vr.estimate(f, log, propensities=np.full(SHAPE, len(log) / CELLS), estimators="dr", clip=0.01)["dr"]
+    assert found.diagnostics["clipped"] == clipped
+    said = [str(one.message) for one in caught if one.category is ScoreWarning]
+    expected = f"clip=0.01 changed the predictions of {clipped} of 80 logged pairs: what is judged are the changed ones"
+    assert said == ([expected] if told else [])
 
 
 def test_sure_predictions_made_of_logits_have_a_finite_log_loss(grid, log):

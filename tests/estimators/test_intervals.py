@@ -18,6 +18,7 @@ from verirec.data.predictions import as_predictions
 from verirec.estimators import ESTIMATORS
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.intervals import normal_interval
+from verirec.estimators.rows import LoggedPairs
 from verirec.estimators.study import Study
 from verirec.exceptions import OverlapWarning
 from verirec.losses import get_loss
@@ -137,7 +138,7 @@ def test_noises_part_is_what_wrong_labels_leave_in_the_corrected_ones(grid, name
 def test_the_slopes_by_propensity_are_those_of_the_plain_formula(grid, name):
     log = log_of(grid)
     losses = CellLosses(as_predictions(grid.f, *grid.f.shape), get_loss("log"))
-    study = Study(log, losses, as_propensities(grid.p, log), "constant", None, 0)
+    study = Study(LoggedPairs(log, as_propensities(grid.p, log)), losses, "constant", None, 0)
     rates = vr.NoiseRates(0.2, 0.1) if name in plain.DENOISED else None
     found = study.linearised(ESTIMATORS[name], rates)[0].p_slopes
 

@@ -11,8 +11,12 @@ import verirec as vr
 from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
-from verirec.estimators.sensitivity import Sensitivity, Surface
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
+from verirec.estimators.rows import LoggedPairs
+from verirec.estimators.sensitivity import Sensitivity, Surface, flip_factor
 from verirec.exceptions import LabelError, NoiseRateError, ParameterError, PredictionError
+from verirec.nuisances.propensities import as_propensities
 
 LINEAR = ("ome", "ome-eib", "ome-ips", "ome-snips", "ome-dr", "ome-mrdr", "ome-tdr")
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -188,6 +192,160 @@ def test_the_range_is_the_best_and_worst_of_all_corners_of_the_boxes(seed, rates
         assert (low, high) == pytest.approx((min(means), max(means)), abs=1e-12)
 
 
+def tiny(seed):
+    """A log of 8 rows with weights, its propensities, and two recommenders, not too far apart."""
+    random = np.random.default_rng(seed)
+    cells = random.choice(12, 8, replace=False)
+    users, items = np.divmod(cells, 4)
+    labels = random.permutation([0, 0, 0, 1, 1, 1, 0, 1])
+    p = random.uniform(0.2, 0.9, (3, 4))
+    log = {"users": users, "items": items, "labels": labels, "n_users": 3, "n_items": 4}
+    return log, random.uniform(0.3, 3, 8), p, random.uniform(0.2, 0.8, (2, 3, 4))
+
+
+def studies_of(log, p, both, loss="log"):
+    pairs = LoggedPairs(log, as_propensities(p, log))
+    return [make_study(f, pairs, chosen("ome-snips", with_rates=True), loss=loss) for f in both]
+
+
+def all_corner_means(values, p, gamma, weights):
+    """Give the weighted means at all 2^n corners of the boxes of propensities; row weights multiply these."""
+    odds = p / (1 - p)
+    boxes = np.stack([weights * (1 + 1 / (odds * end)) for end in (gamma, 1 / gamma)], axis=1)
+    corners = np.array(list(product(*boxes)))
+    return corners @ values / corners.sum(axis=1)
+
+
+def errors_of(f, log, loss, rates):
+    rows = zip(log.users, log.items, log.labels, strict=True)
+    return np.array([plain.corrected_error(f[user, item], r, LOSSES[loss], *rates) for user, item, r in rows])
+
+
+def searched_flip(differences, p, weights, most=21.0):
+    """Try one gamma after the other, by half percents: the first at which some corner has the other one ahead."""
+    start = np.sign(all_corner_means(differences, p, 1.0, weights)[0])
+    gamma = 1.0
+    while gamma < most:
+        if (all_corner_means(differences, p, gamma, weights) * start <= 0).any():
+            return gamma
+        gamma *= 1.005
+    return np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_row_weights_count_at_all_corners_of_the_boxes(seed, weighted):
+    columns, weights, p, (f, _) = tiny(seed)
+    log = vr.FeedbackLog.from_arrays(**columns, **({"weights": weights} if weighted else {}))
+    ranges = vr.sensitivity(
+        f, log, propensities=p, noise_rates=RATES, estimator="ome-snips", gammas=(1.0, 1.4, 3.0)
+    ).propensity_ranges["recommender"]
+    errors = errors_of(f, log, "log", (0.2, 0.1))
+    for gamma, low, high in ranges:
+        means = all_corner_means(errors, p[log.users, log.items], gamma, weights if weighted else np.ones(8))
+        assert (low, high) == pytest.approx((means.min(), means.max()), abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_over_a_region_the_range_is_that_of_all_its_rates(weighted):
+    columns, weights, p, (f, _) = tiny(0)
+    log = vr.FeedbackLog.from_arrays(**columns, **({"weights": weights} if weighted else {}))
+    gammas, region = (1.0, 1.4, 3.0), vr.NoiseRegion(0.3, 0.2)
+    found = vr.sensitivity(f, log, propensities=p, noise_rates=region, estimator="ome-snips", gammas=gammas)
+    inside = [errors_of(f, log, "log", (a, b)) for a in np.linspace(0, 0.3, 7) for b in np.linspace(0, 0.2, 7)]
+    for gamma, low, high in found.propensity_ranges["recommender"]:
+        of_rows, own = p[log.users, log.items], weights if weighted else np.ones(8)
+        means = np.concatenate([all_corner_means(errors, of_rows, gamma, own) for errors in inside])
+        assert (low, high) == pytest.approx((means.min(), means.max()), abs=1e-12)
+
+
+def test_the_surfaces_are_the_same_whatever_the_rates_at_which_propensities_vary(world, recommenders, found):
+    for noise in (RATES, vr.NoiseRegion(0.3, 0.2)):
+        other = vr.sensitivity(recommenders, world.log, propensities=world.propensities, noise_rates=noise)
+        assert other.surfaces == found.surfaces
+        assert other.propensity_ranges != found.propensity_ranges
+
+
+# Where wrong propensities make two change places
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("loss", "rates"), [("log", (0.0, 0.0)), ("log", (0.2, 0.1)), ("squared", (0.05, 0.3))])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_flip_factor_is_the_one_that_a_search_finds(seed, loss, rates, weighted):
+    columns, weights, p, both = tiny(seed)
+    log = vr.FeedbackLog.from_arrays(**columns, **({"weights": weights} if weighted else {}))
+    factor = flip_factor(*studies_of(log, p, both, loss), vr.NoiseRates(*rates))
+    first, second = (errors_of(f, log, loss, rates) for f in both)
+    expected = searched_flip(first - second, p[log.users, log.items], weights if weighted else np.ones(8))
+    assert factor == pytest.approx(expected, rel=0.02)
+    # It does not depend on which of the two comes first.
+    assert flip_factor(*studies_of(log, p, both[::-1], loss), vr.NoiseRates(*rates)) == pytest.approx(factor, rel=1e-9)
+
+
+def test_the_searches_above_find_factors_of_all_kinds():
+    found = set()
+    for seed in range(6):
+        columns, _, p, both = tiny(seed)
+        log = vr.FeedbackLog.from_arrays(**columns)
+        found.add(round(flip_factor(*studies_of(log, p, both), RATES), 1))
+    assert len(found) >= 4
+    assert min(found) < 2 < max(found)
+
+
+def test_labels_as_they_are_have_the_flip_factor_of_rates_of_0():
+    columns, _, p, both = tiny(1)
+    studies = studies_of(vr.FeedbackLog.from_arrays(**columns), p, both)
+    assert flip_factor(*studies, None) == flip_factor(*studies, vr.NoiseRates(0, 0)) > 1
+
+
+def test_the_flip_factor_of_a_region_is_the_least_of_its_corners_that_agree():
+    columns, _, p, both = tiny(9)
+    studies = studies_of(vr.FeedbackLog.from_arrays(**columns), p, both)
+    region = vr.NoiseRegion(0.1, 0.1)
+    at_corners = [flip_factor(*studies, corner) for corner in region.corners]
+    assert 1 < min(at_corners) < max(at_corners)
+    assert flip_factor(*studies, region) == min(at_corners)
+    # Nor is there a smaller one inside.
+    inside = [flip_factor(*studies, vr.NoiseRates(a, b)) for a in (0.02, 0.07) for b in (0.02, 0.07)]
+    assert min(inside) >= min(at_corners) * (1 - 0.01)
+
+
+def test_where_rates_of_the_region_disagree_nothing_need_be_wrong_for_a_flip(world, recommenders):
+    """The line of break-even runs through it: each of the two is ahead at some corner, and clearly."""
+    studies = studies_of(world.log, world.propensities, recommenders.values())
+    region = vr.NoiseRegion(0.45, 0.45)
+    at_corners = [
+        vr.compare(
+            *recommenders.values(),
+            world.log,
+            propensities=world.propensities,
+            noise_rates=corner,
+            estimators="ome-snips",
+        )["ome-snips"].value
+        for corner in region.corners
+    ]
+    assert min(at_corners) < 0 < max(at_corners)
+    assert min(flip_factor(*studies, corner) for corner in region.corners) > 1.0
+    assert flip_factor(*studies, region) == 1.0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_that_is_better_on_every_row_stays_ahead_whatever_the_propensities(turned):
+    columns, weights, p, _ = tiny(3)
+    log = vr.FeedbackLog.from_arrays(**columns, weights=weights)
+    right, wrong = np.full((3, 4), 0.5), np.full((3, 4), 0.5)
+    right[log.users, log.items] = np.where(log.labels == 1, 0.6, 0.4)
+    wrong[log.users, log.items] = np.where(log.labels == 1, 0.55, 0.45)
+    both = (wrong, right) if turned else (right, wrong)
+    assert flip_factor(*studies_of(log, p, both), vr.NoiseRates(0, 0)) == np.inf
+
+
+def test_a_recommender_and_itself_change_places_at_once():
+    columns, _, p, (f, _) = tiny(4)
+    assert flip_factor(*studies_of(vr.FeedbackLog.from_arrays(**columns), p, (f, f.copy())), RATES) == 1.0
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -202,7 +360,6 @@ def test_the_range_is_the_best_and_worst_of_all_corners_of_the_boxes(seed, rates
         ({"rho10": [np.nan]}, ParameterError, "rho10 must be rates"),
         ({"rho01": 0.2}, ParameterError, "rho01 must be a flat array"),
         ({"noise_rates": 0.2}, ParameterError, "noise_rates must be such as"),
-        ({"noise_rates": vr.NoiseRegion(0.1, 0.1)}, ParameterError, "noise_rates must be such as"),
         ({"predictions": np.full((2, 2), 0.5)}, PredictionError, "shape"),
         ({"log": "one class"}, LabelError, "both classes"),
         (

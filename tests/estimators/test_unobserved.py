@@ -59,7 +59,7 @@ def test_the_sums_are_those_of_a_loop_over_the_unobserved_cells(grid, loss):
     expected = plain_sums(grid, labels, LOSSES[loss])
     assert found.totals_by_user(labels) == pytest.approx(expected, rel=1e-10)
     assert found.total(labels) == pytest.approx(sum(expected), rel=1e-10)
-    assert found.variance(labels) == 0
+    assert found.sampled(labels) is None
 
 
 @pytest.mark.parametrize("shape", [(700, 400), (2, 150_000), (150_000, 2)])
@@ -132,8 +132,10 @@ def test_a_sampled_sum_is_right_on_average_and_its_variance_is_the_spread(grid):
     totals = np.array([one.total(labels) for one in found])
     exact = sum(plain_sums(grid, labels, LOSSES["log"]))
     assert abs(totals.mean() - exact) < largest_z(1) * totals.std() / np.sqrt(len(totals))
-    assert np.mean([one.variance(labels) for one in found]) == pytest.approx(totals.var(), rel=0.15)
-    for one in found[:20]:
+    parts = [one.sampled(labels) for one in found]
+    assert np.mean([part.var(ddof=1) * len(part) for part in parts]) == pytest.approx(totals.var(), rel=0.15)
+    for one, part in zip(found[:20], parts, strict=False):
+        assert part.sum() == pytest.approx(one.total(labels), rel=1e-10)
         assert one.totals_by_user(labels).sum() == pytest.approx(one.total(labels), rel=1e-10)
 
 
@@ -178,8 +180,20 @@ def test_a_full_visit_has_no_sampling_error_and_a_larger_sample_a_smaller_one(gr
         return result.diagnostics["variance"]["sample"]
 
     assert error(None) == 0
-    assert error(40) > 0
-    assert error(4_000) == pytest.approx(error(40) / 100, rel=0.5)
+    assert error(20) > 0
+    assert error(80) == pytest.approx(error(20) / 4, rel=0.5)
+
+
+def test_a_sample_as_large_as_the_unobserved_pairs_visits_all_of_them(grid):
+    unseen = len(grid.cells) - len(grid.labels)
+    options = {"propensities": grid.p, "noise_rates": RATES, "estimators": OVER_GRID}
+    full = vr.estimate(grid.f, log_of(grid), **options)
+    for sample, whole in ((unseen - 1, False), (unseen, True), (unseen + 1, True), (10 * unseen, True)):
+        found = vr.estimate(grid.f, log_of(grid), sample=sample, **options)
+        for name in OVER_GRID:
+            assert (found[name] == full[name]) == whole, (name, sample)
+            assert (found[name].diagnostics["variance"]["sample"] == 0) == whole
+            assert found[name].diagnostics["cells_visited"] == len(grid.cells) - (not whole)
 
 
 def test_the_cells_visited_are_on_record(grid):

@@ -1,15 +1,18 @@
-"""The audit: the figures of the single calls, put together, and conclusions that say no more than they allow."""
+"""The audit: the figures of the single calls, put together, and verdicts that say no more than they allow."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import verirec as vr
 from refusals import check_refusal
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
+from verirec.estimators.rows import LoggedPairs
+from verirec.estimators.sensitivity import flip_factor
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
@@ -21,8 +24,11 @@ from verirec.exceptions import (
     SmallAuditWarning,
 )
 from verirec.experiments import run_audit
-from verirec.experiments.audit import Comparison, covered_rows
+from verirec.experiments.audit import HALF_WIDTH, Comparison
+from verirec.experiments.audit.recommenders import covered_rows
+from verirec.nuisances.propensities import as_propensities
 from verirec.nuisances.suspects import SuspectLabels
+from verirec.reports import audit_summary, conclusions
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -75,7 +81,7 @@ def test_every_estimate_is_that_of_estimate(world, recommenders, found):
         )
         assert figures(found.recommenders[name].estimates) == figures(alone)
         assert (found.recommenders[name].main, found.recommenders[name].selection_only) == ("ome-dr", "dr")
-        assert found.recommenders[name].coverage == ""
+        assert found.recommenders[name].covered is None
 
 
 def test_every_two_are_compared_as_compare_does(world, recommenders):
@@ -92,21 +98,80 @@ def test_every_two_are_compared_as_compare_does(world, recommenders):
         )
         assert one.naive.to_dict() == alone["naive"].to_dict()
         assert one.corrected.to_dict() == alone["ome-dr"].to_dict()
+        check = vr.compare(
+            three[one.first],
+            three[one.second],
+            world.log,
+            propensities=world.propensities,
+            noise_rates=RATES,
+            estimators="ome-snips",
+        )
+        assert one.check.to_dict() == check["ome-snips"].to_dict()
 
 
-def test_options_reach_the_estimates(world, recommenders):
-    options = {"loss": "squared", "confidence": 0.8, "clip": 0.01, "sample": 2_000, "random_state": 7}
-    found = run_audit(world.log, recommenders, noise_rates=RATES, propensities=world.propensities, **options)
-    alone = vr.estimate(
-        recommenders["sharp"],
-        world.log,
-        noise_rates=RATES,
-        propensities=world.propensities,
-        estimators="ome-dr",
-        **options,
-    )
-    assert found.recommenders["sharp"].estimates["ome-dr"].to_dict() == alone["ome-dr"].to_dict()
-    assert (found.loss, found.confidence) == ("squared", 0.8)
+OPTIONS = {"loss": "squared", "confidence": 0.8, "clip": 0.42, "sample": 2_000, "random_state": 7}
+
+
+@pytest.mark.filterwarnings("ignore:clip=0.42 changed")
+@pytest.mark.parametrize("changed", [*([name] for name in OPTIONS), [*OPTIONS]], ids=" ".join)
+def test_options_reach_estimates_comparisons_and_sensitivity(world, recommenders, found, changed):
+    # A seed alone changes nothing where all pairs are visited.
+    options = {name: OPTIONS[name] for name in (*changed, *(["sample"] if changed == ["random_state"] else []))}
+    given = {"noise_rates": RATES, "propensities": world.propensities}
+    audit = run_audit(world.log, recommenders, **given, **options)
+    if changed == ["random_state"]:
+        found = run_audit(world.log, recommenders, **given, sample=OPTIONS["sample"])
+    for name, f in recommenders.items():
+        estimators = tuple(audit.recommenders[name].estimates)
+        alone = vr.estimate(f, world.log, estimators=estimators, **given, **options)
+        assert (
+            figures(audit.recommenders[name].estimates) == figures(alone) != figures(found.recommenders[name].estimates)
+        )
+    (one,), (before,) = audit.comparisons, found.comparisons
+    both = ("naive", "ome-snips", "ome-dr")
+    alone = vr.compare(*recommenders.values(), world.log, estimators=both, **given, **options)
+    assert figures({"naive": one.naive, "ome-snips": one.check, "ome-dr": one.corrected}) == figures(alone)
+    assert one.corrected.to_dict() != before.corrected.to_dict()
+    # Sensitivity has no interval.
+    varied = {name: option for name, option in options.items() if name != "confidence"}
+    alone = vr.sensitivity(recommenders, world.log, **given, **varied)
+    assert audit.sensitivity.surfaces == alone.surfaces
+    assert audit.sensitivity.propensity_ranges == alone.propensity_ranges
+    assert (audit.sensitivity.surfaces == found.sensitivity.surfaces) == (changed == ["confidence"])
+    # The ranges are of logged pairs, whatever the sample.
+    same_ranges = changed in (["confidence"], ["sample"], ["random_state"])
+    assert (audit.sensitivity.propensity_ranges == found.sensitivity.propensity_ranges) == same_ranges
+    assert (audit.loss, audit.confidence) == (options.get("loss", "log"), options.get("confidence", 0.95))
+    reach = np.diff(audit.liked_corrected.interval)[0] / np.diff(found.liked_corrected.interval)[0]
+    assert reach == pytest.approx(1.2816 / 1.96 if "confidence" in changed else 1, rel=1e-4)
+
+
+def test_the_seed_reaches_the_search_for_wrong_labels(world, found):
+    audit = run_audit(world.log, noise_rates=RATES, propensities=world.propensities, random_state=7)
+    alone = vr.find_suspect_labels(world.log, RATES, random_state=7)
+    assert audit.suspects.rows.tolist() == alone.rows.tolist() != found.suspects.rows.tolist()
+    assert audit.suspects.probabilities.tolist() == alone.probabilities.tolist()
+
+
+def test_confidence_and_seed_reach_the_region_and_the_plan(world, recommenders, without_labels):
+    options = {"confidence": 0.8, "random_state": 7}
+    audit = run_audit(world.log, recommenders, propensities=world.propensities, **options)
+    assert audit.noise == vr.identified_region(world.log, **options)
+    plan = vr.plan_audit(world.log, half_width=HALF_WIDTH, **options)
+    assert audit.plan.rows.tolist() == plan.rows.tolist()
+    assert (audit.plan.confidence, audit.plan.half_width) == (0.8, HALF_WIDTH)
+    assert len(audit.plan) < len(without_labels.plan)
+    for changed in ({"confidence": 0.8}, {"random_state": 7}):
+        assert vr.identified_region(world.log, **changed) != without_labels.noise
+        assert vr.plan_audit(world.log, half_width=HALF_WIDTH, **changed).rows.tolist() != (
+            without_labels.plan.rows.tolist()
+        )
+    # The ranges are those over that region.
+    given = {"propensities": world.propensities, "noise_rates": audit.noise}
+    alone = vr.compare(*recommenders.values(), world.log, estimators="ome-dr", **given, **options)["ome-dr"]
+    assert audit.comparisons[0].corrected.to_dict() == alone.to_dict()
+    ranges = vr.sensitivity(recommenders, world.log, **given, random_state=7).propensity_ranges
+    assert audit.sensitivity.propensity_ranges == ranges
 
 
 def test_with_a_sample_the_comparison_is_the_difference_of_the_estimates_beside_it(world, recommenders):
@@ -172,7 +237,7 @@ def test_the_same_seed_gives_the_same_audit(world, recommenders):
     one, again = (run_audit(world.log, recommenders, audit=audit_of(world, 400), random_state=3) for _ in range(2))
     for name in recommenders:
         assert figures(one.recommenders[name].estimates) == figures(again.recommenders[name].estimates)
-    assert one.conclusions == again.conclusions
+    assert audit_summary(one) == audit_summary(again)
 
 
 def test_each_step_is_told(world, recommenders):
@@ -192,7 +257,7 @@ def test_predictions_of_all_logged_pairs_are_judged_by_what_needs_no_more(world,
     part = run_audit(log, given, noise_rates=RATES, propensities=world.propensities)
     for name, one in part.recommenders.items():
         assert (one.main, one.selection_only) == ("ome-snips", "snips")
-        assert one.coverage.startswith("all logged pairs but not all others")
+        assert one.covered == len(log)
         whole = figures(found.recommenders[name].estimates)
         assert figures(one.estimates) == {kind: whole[kind] for kind in ("naive", "snips", "ome", "ome-snips")}
     assert part.sensitivity is None
@@ -201,6 +266,8 @@ def test_predictions_of_all_logged_pairs_are_judged_by_what_needs_no_more(world,
         *recommenders.values(), log, propensities=world.propensities, noise_rates=RATES, estimators="ome-snips"
     )
     assert both.corrected.to_dict() == expected["ome-snips"].to_dict()
+    # There is no second estimator that needs no more.
+    assert both.check is None
 
 
 def test_predictions_of_some_rows_are_judged_on_these_and_say_so(world, recommenders):
@@ -215,9 +282,10 @@ def test_predictions_of_some_rows_are_judged_on_these_and_say_so(world, recommen
     assert part.estimates["naive"].value == pytest.approx(np.mean(losses))
     weights = 1 / world.propensities[users, items]
     assert part.estimates["snips"].value == pytest.approx(np.average(losses, weights=weights))
-    assert part.coverage.startswith(f"some of the logged pairs, 2,000 of {len(log):,}: judged on these")
+    assert part.covered == 2_000
     # It is compared with none, and the others are compared all the same.
     assert [(one.first, one.second) for one in found.comparisons] == [("sharp", "blunt")]
+    assert found.incomparable == [("sharp", "part"), ("blunt", "part")]
 
 
 def test_judging_a_fair_part_of_the_rows_is_no_misfit_of_the_propensities(world, recommenders):
@@ -268,8 +336,6 @@ def test_without_true_labels_the_figures_are_ranges_over_what_the_log_allows(wor
 def test_without_true_labels_it_says_how_many_to_ask_about(world, without_labels):
     plan = vr.plan_audit(world.log, half_width=0.03)
     assert without_labels.plan.rows.tolist() == plan.rows.tolist()
-    assert f"ask about {len(plan):,} of the logged pairs" in without_labels.conclusions[0]
-    assert "cannot be told from this log alone" in without_labels.conclusions[0]
 
 
 def test_a_log_too_small_for_the_proposed_plan_is_audited_all_the_same():
@@ -277,24 +343,21 @@ def test_a_log_too_small_for_the_proposed_plan_is_audited_all_the_same():
     found = run_audit(small.log, {"mine": 0.1 + 0.7 * small.preferences})
     assert found.plan is None
     assert isinstance(found.recommenders["mine"].estimates["ome-dr"], vr.EstimateRange)
-    assert "cannot be told from this log alone" in found.conclusions[0]
 
 
-# Conclusions
+# Verdicts
 
 
 def test_a_difference_beyond_doubt_is_established(found):
     (one,) = found.comparisons
     assert one.corrected.interval[1] < 0
     assert (one.established, one.naive_choice) == ("sharp", "sharp")
-    assert "sharp is better than blunt: established, and the log as it stands agrees." in found.conclusions
 
 
 def test_the_order_of_the_recommenders_does_not_matter(world, recommenders):
     turned = dict(reversed(recommenders.items()))
     found = run_audit(world.log, turned, noise_rates=RATES, propensities=world.propensities)
     assert found.comparisons[0].corrected.interval[0] > 0
-    assert "sharp is better than blunt: established, and the log as it stands agrees." in found.conclusions
 
 
 def test_a_difference_within_its_error_is_not_established(world, recommenders):
@@ -304,7 +367,6 @@ def test_a_difference_within_its_error_is_not_established(world, recommenders):
     low, high = found.comparisons[0].corrected.interval
     assert low < 0 < high
     assert found.comparisons[0].established is None
-    assert "Whether one or other is better is not established." in found.conclusions
 
 
 def test_a_recommender_and_itself_are_not_told_apart(world, recommenders):
@@ -313,17 +375,14 @@ def test_a_recommender_and_itself_are_not_told_apart(world, recommenders):
     assert found.comparisons[0].established is None
 
 
-def test_where_log_and_truth_disagree_it_says_which_one_the_log_prefers():
-    """People rate what they like: predicting likes for all looks well in the log and is wrong elsewhere."""
-    world = vr.simulate.world(*SHAPE, observed=0.2, selectivity=5, noise_rates=vr.NoiseRates(0, 0), random_state=1)
-    given = {"rosy": np.full(SHAPE, 0.62), "sober": np.full(SHAPE, 0.38)}
-    truth = {name: world.true_inaccuracy(f) for name, f in given.items()}
-    assert truth["sober"] < truth["rosy"]
-    found = run_audit(world.log, given, noise_rates=vr.NoiseRates(0, 0), propensities=world.propensities)
-    assert found.comparisons[0].naive_choice == "rosy"
-    assert found.comparisons[0].established == "sober"
-    expected = "sober is better than rosy: established, although the log as it stands prefers rosy."
-    assert expected in found.conclusions
+def estimate(low, high):
+    return vr.Estimate((low + high) / 2, (high - low) / 4, (low, high))
+
+
+def ranging(low, high):
+    """A range, widened by a tenth to its interval."""
+    ends = estimate(low, low), estimate(high, high)
+    return vr.EstimateRange((low, high), (low - 0.1, high + 0.1), 0.95, *ends)
 
 
 @pytest.mark.parametrize(
@@ -331,15 +390,100 @@ def test_where_log_and_truth_disagree_it_says_which_one_the_log_prefers():
     [((-0.2, -0.1), "a"), ((0.1, 0.2), "b"), ((-0.1, 0.1), None), ((0.0, 0.0), None), ((0.0, 0.1), None)],
 )
 def test_established_is_what_the_interval_leaves_no_doubt_of(interval, better):
-    one = vr.Estimate(sum(interval) / 2, 0.01, interval)
-    assert Comparison("a", "b", one, one).established == better
+    one, open_ = estimate(*interval), estimate(-0.1, 0.1)
+    assert Comparison("a", "b", open_, one).established == better
+    assert Comparison("a", "b", open_, one).naive_choice is None
+    assert Comparison("a", "b", one, open_).naive_choice == better
+    assert Comparison("a", "b", one, open_).established is None
 
 
-def test_doubts_about_the_propensities_are_among_the_conclusions(found):
-    doubtful = replace(
-        found, propensity_diagnostics=replace(found.propensity_diagnostics, warnings=("one row carries it all",))
+@pytest.mark.parametrize(
+    ("corrected", "check", "better", "contradicted"),
+    [
+        (estimate(-0.2, -0.1), None, "a", False),
+        (estimate(-0.2, -0.1), estimate(-0.3, -0.2), "a", False),
+        # The second one need not be sure, but must not have the other ahead.
+        (estimate(-0.2, -0.1), estimate(-0.3, 0.2), "a", False),
+        (estimate(-0.2, -0.1), estimate(0.0, 0.0), "a", False),
+        (estimate(-0.2, -0.1), estimate(-0.2, 0.3), None, True),
+        (estimate(-0.2, -0.1), estimate(0.2, 0.3), None, True),
+        (estimate(0.1, 0.2), estimate(0.1, 0.2), "b", False),
+        (estimate(0.1, 0.2), estimate(-0.2, 0.3), "b", False),
+        (estimate(0.1, 0.2), estimate(-0.3, 0.2), None, True),
+        (estimate(0.1, 0.2), estimate(-0.3, -0.2), None, True),
+        # Nothing to contradict.
+        (estimate(-0.1, 0.1), estimate(0.2, 0.3), None, False),
+        (estimate(-0.1, 0.1), estimate(-0.3, -0.2), None, False),
+        # Ranges: by the interval, and contradicted where all of the second range has the other ahead.
+        (ranging(-0.5, -0.2), ranging(-0.5, -0.2), "a", False),
+        (ranging(-0.5, -0.05), ranging(-0.5, -0.2), None, False),
+        (ranging(-0.5, -0.2), ranging(-0.5, 0.2), "a", False),
+        (ranging(-0.5, -0.2), ranging(0.01, 0.2), None, True),
+        (ranging(0.2, 0.5), ranging(0.2, 0.5), "b", False),
+        (ranging(0.2, 0.5), ranging(-0.3, 0.5), "b", False),
+        (ranging(0.2, 0.5), ranging(-0.3, -0.01), None, True),
+    ],
+)
+def test_a_second_estimator_that_has_the_other_ahead_contradicts(corrected, check, better, contradicted):
+    for naive in (estimate(-0.2, -0.1), estimate(0.1, 0.2)):
+        one = Comparison("a", "b", naive, corrected, check)
+        assert (one.established, one.contradicted) == (better, contradicted)
+
+
+def test_the_other_of_two():
+    one = Comparison("a", "b", estimate(0, 1), estimate(0, 1))
+    assert (one.other("a"), one.other("b")) == ("b", "a")
+
+
+@pytest.fixture(scope="module")
+def tasteful():
+    """A world where taste decides what is logged, audited with propensities that know nothing of taste."""
+    world = vr.simulate.world(*SHAPE, observed=0.2, selectivity=5, noise_rates=RATES, random_state=1)
+    given = {
+        "sharp": 0.1 + 0.8 * world.preferences,
+        "rosy": 0.3 + 0.6 * world.preferences,
+        "half": np.full(SHAPE, 0.45),
+    }
+    return world, given, run_audit(world.log, given, noise_rates=RATES, propensities=vr.LogisticPropensity())
+
+
+def test_where_propensities_are_wrong_the_verdicts_state_what_they_assume(tasteful):
+    _, _, found = tasteful
+    assumption = (
+        "what gets logged depends on how active a user and how popular an item is, and not on taste beyond that"
     )
-    assert doubtful.conclusions[-1] == "Propensities: one row carries it all."
+    assert found.propensities.assumption == assumption
+    said = [sentence for sentence in conclusions(found) if f"All this holds if {assumption};" in sentence]
+    assert len(said) == 1
+
+
+def test_where_two_corrections_disagree_nothing_is_established(tasteful):
+    """By its interval the doubly robust estimate would be sure of the wrong one."""
+    world, given, found = tasteful
+    one = next(one for one in found.comparisons if (one.first, one.second) == ("sharp", "rosy"))
+    assert one.corrected.interval[0] > 0 > one.check.value
+    assert world.true_inaccuracy(given["sharp"]) < world.true_inaccuracy(given["rosy"])
+    assert (one.contradicted, one.established) == (True, None)
+    (said,) = (sentence for sentence in conclusions(found) if sentence.startswith("Whether sharp or rosy"))
+    assert "a sign that the propensities are wrong" in said
+
+
+def test_with_the_right_propensities_the_same_two_are_told_apart(tasteful):
+    world, given, _ = tasteful
+    audit = run_audit(world.log, given, noise_rates=RATES, propensities=world.propensities)
+    one = next(one for one in audit.comparisons if (one.first, one.second) == ("sharp", "rosy"))
+    assert (one.contradicted, one.established) == (False, "sharp")
+
+
+def test_the_flip_factor_is_that_of_both_recommenders_and_of_the_noise(world, recommenders, found, without_labels):
+    """Up to it the range of the self-normalised difference leaves 0 out, and a little beyond it does not."""
+    pairs = LoggedPairs(world.log, as_propensities(world.propensities, world.log))
+    studies = [make_study(f, pairs, chosen("ome-snips", with_rates=True)) for f in recommenders.values()]
+    for audit in (found, without_labels):
+        factor = flip_factor(*studies, audit.noise)
+        assert audit.comparisons[0].flip_factor == factor
+        assert 1 < factor < 20
+    assert found.comparisons[0].flip_factor > without_labels.comparisons[0].flip_factor
 
 
 # Warnings
@@ -386,7 +530,17 @@ def test_warnings_that_are_not_ours_go_on_to_the_caller(world):
         ({"confidence": 1.5}, ParameterError, "confidence must be"),
         ({"loss": "nope"}, ParameterError, "loss must be"),
         ({"clip": 0.7}, ParameterError, "clip must be"),
-        ({"predictions": {"x": np.full((2, 2), 0.5)}}, PredictionError, "shape"),
+        ({"predictions": {"x": np.full((2, 2), 0.5)}}, PredictionError, "^x: .*shape"),
+        ({"sample": 1}, ParameterError, "sample must be"),
+        ({"random_state": -1}, ParameterError, "random_state must be"),
+        ({"predictions": np.full(SHAPE, 0.5)}, ParameterError, "^predictions must be a mapping .*; got ndarray$"),
+        ({"predictions": [np.full(SHAPE, 0.5)]}, ParameterError, "^predictions must be a mapping .*; got list$"),
+        ({"truth": [0.5]}, ParameterError, "^truth must be a mapping .*; got list$"),
+        ({"truth": 0.5}, ParameterError, "^truth must be a mapping .*; got float$"),
+        ({"truth": {"sharp": "low"}}, ParameterError, "^truth of sharp must be a finite number; got 'low'$"),
+        ({"truth": {"sharp": np.nan}}, ParameterError, "^truth of sharp must be a finite number; got nan$"),
+        ({"truth": {"sharp": None}}, ParameterError, "^truth of sharp must be a finite number; got None$"),
+        ({"truth": {"sharp": [0.5]}}, ParameterError, r"^truth of sharp must be a finite number; got \[0.5\]$"),
         ({"log": "one class"}, LabelError, "both classes"),
         ({"log": "empty"}, EmptyLogError, "at least 2 rows"),
         (
@@ -414,4 +568,40 @@ def test_bad_input_is_told_in_one_line(world, recommenders, change, error, messa
 def test_both_rates_and_an_audit_are_refused(world):
     check_refusal(
         lambda: run_audit(world.log, noise_rates=RATES, audit=audit_of(world, 300)), ParameterError, "noise_rates|audit"
+    )
+
+
+@pytest.mark.parametrize("name", [1, None, "", "  ", "\ud800", "\x1b", "a\nb", "a\u202eb", b"a", ("a", "b")], ids=repr)
+@pytest.mark.parametrize("argument", ["predictions", "truth"])
+def test_a_name_that_cannot_be_written_down_is_refused(world, argument, name):
+    given = {"predictions": {name: np.full(SHAPE, 0.5)}, "truth": {name: 0.5}}
+    check_refusal(
+        lambda: run_audit(world.log, noise_rates=RATES, **{argument: given[argument]}),
+        ParameterError,
+        f"^{argument} must name recommenders by printable text; got ",
+    )
+
+
+@pytest.mark.parametrize("name", ["a b", "推荐", "🎬", "0", "<b>"])
+def test_any_other_text_is_a_name(world, name):
+    found = run_audit(world.log, {name: np.full(SHAPE, 0.4)}, noise_rates=RATES, propensities=world.propensities)
+    assert list(found.recommenders) == [name]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (np.full((2, 2), 0.5), PredictionError, "shape"),
+        (np.full(SHAPE, np.nan), PredictionError, "finite"),
+        (np.ones(SHAPE), PredictionError, "strictly between 0 and 1"),
+        (([0, 0], [0, 0], [0.5, 0.5]), PredictionError, "twice|more than once|duplicate"),
+        ("file.csv", PredictionError, "predictions"),
+    ],
+)
+def test_an_error_of_one_recommender_names_it(world, recommenders, wrong, error, message):
+    given = recommenders | {"the third": wrong}
+    check_refusal(
+        lambda: run_audit(world.log, given, noise_rates=RATES, propensities=world.propensities),
+        error,
+        f"^the third: .*({message})",
     )

@@ -11,7 +11,8 @@ import pytest
 import verirec as vr
 from pages import KINDS, Page, as_shown, check_estimates_table
 from verirec.experiments import run_audit
-from verirec.reports import audit_page, audit_summary
+from verirec.reports import audit_page, audit_summary, conclusions
+from verirec.reports.sentences import coverage
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -41,6 +42,8 @@ def audits(world, recommenders):
     sample = vr.AuditSample(users, items, world.at(users, items).true_labels)
     part = {"part": (users, items, recommenders["sharp"][users, items])}
     p = {"propensities": world.propensities}
+    logged = {name: (log.users, log.items, f[log.users, log.items]) for name, f in recommenders.items()}
+    several = recommenders | {"same": recommenders["sharp"], "logged": logged["blunt"]} | part
     return {
         "given rates": run_audit(log, recommenders, noise_rates=RATES, **p),
         "audited": run_audit(log, recommenders, audit=sample, truth={"sharp": 0.5, "blunt": 0.6}, **p),
@@ -50,10 +53,23 @@ def audits(world, recommenders):
         "grouped": run_audit(log, recommenders, noise_rates=grouped(), **p),
         "one": run_audit(log, {"sharp": recommenders["sharp"]}, noise_rates=RATES, **p),
         "part": run_audit(log, part, noise_rates=RATES, **p),
+        "logged": run_audit(log, logged, noise_rates=RATES, **p),
+        "many kinds": run_audit(log, several, noise_rates=RATES, **p),
     }
 
 
-NAMES = ["given rates", "audited", "region", "nobody", "nobody, region", "grouped", "one", "part"]
+NAMES = [
+    "given rates",
+    "audited",
+    "region",
+    "nobody",
+    "nobody, region",
+    "grouped",
+    "one",
+    "part",
+    "logged",
+    "many kinds",
+]
 
 
 @pytest.fixture(scope="module")
@@ -95,21 +111,36 @@ def test_the_figures_are_those_of_the_summary(pages, summaries, name):
     check_estimates_table(pages[name].tables["estimates"], summaries[name])
 
 
-@pytest.mark.parametrize("name", ["given rates", "audited", "region", "grouped"])
+@pytest.mark.parametrize("name", ["given rates", "audited", "region", "grouped", "logged", "many kinds"])
 def test_comparisons_are_those_of_the_summary(pages, summaries, name):
     rows = [[cell.strip() for cell in row] for row in pages[name].tables["comparisons"][1:]]
     expected = []
     for one in summaries[name]["comparisons"]:
-        better = f"{one['established']} is better" if one["established"] else "no"
-        title = f"{one['first']} minus {one['second']}"
-        expected.append([title, f"{one['naive']['value']:.4f}", *as_shown(one["corrected"]), better])
+        verdict = f"{one['established']} is better" if one["established"] else "not established"
+        title = f"{one['first']} minus {one['second']}:\n{verdict}"
+        check = "" if one["check"] is None else as_shown(one["check"])[0]
+        flip = "over 20" if one["flip_factor"] is None else f"{one['flip_factor']:.2f}"
+        corrected, naive = "\n".join(as_shown(one["corrected"])), f"{one['naive']['value']:.4f}"
+        expected.append([title, corrected, check, naive, flip])
+    assert len(rows) >= 1
     assert rows == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_conclusions_and_warnings_are_all_there(pages, audits, name):
-    for sentence in [*audits[name].conclusions, *audits[name].warnings]:
+    for sentence in [*conclusions(audits[name]), *audits[name].warnings]:
         assert " ".join(sentence.split()) in pages[name].text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_summary_concludes_and_warns_as_the_page_does(summaries, audits, name):
+    assert summaries[name]["conclusions"] == conclusions(audits[name])
+    assert summaries[name]["warnings"] == list(audits[name].warnings)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_propensities_assume_is_on_every_page(pages, audits, name):
+    assert f"These are right if {audits[name].propensities.assumption}." in pages[name].text
 
 
 def test_the_same_audit_is_the_same_page_to_the_letter(audits, pages):
@@ -127,6 +158,78 @@ def test_the_summary_has_the_schema_of_the_interface(summaries, name):
             assert one["low"] <= one["high"]
             ends = one["range"] if one["value"] is None else [one["value"]]
             assert one["low"] <= min(ends) <= max(ends) <= one["high"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_summarys_numbers_are_those_of_the_audit(summaries, audits, name):
+    summary, audit = summaries[name], audits[name]
+    for numbers, one in zip(summary["comparisons"], audit.comparisons, strict=True):
+        assert (numbers["first"], numbers["second"], numbers["established"]) == (one.first, one.second, one.established)
+        assert numbers["naive"] == one.naive.to_dict()
+        assert numbers["corrected"] == one.corrected.to_dict()
+        assert numbers["check"] == (None if one.check is None else one.check.to_dict())
+        assert numbers["flip_factor"] == one.flip_factor
+    assert summary["liked"] == {"as_logged": audit.liked_as_logged, "corrected": audit.liked_corrected.to_dict()}
+    region = isinstance(audit.noise, vr.NoiseRegion)
+    assert (summary["suspect_labels_expected"] is None, summary["pairs_to_ask_about"] is None) == (region, not region)
+    if region:
+        assert summary["pairs_to_ask_about"] == len(audit.plan) > 0
+    else:
+        assert summary["suspect_labels_expected"] == pytest.approx(audit.suspects.probabilities.sum(), rel=1e-12)
+        assert summary["suspect_labels_expected"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_summary_has_the_surfaces_and_the_propensity_ranges(summaries, audits, name):
+    found, numbers = audits[name].sensitivity, summaries[name]["sensitivity"]
+    assert (numbers is None) == (found is None) == (name in {"nobody", "nobody, region", "part", "logged"})
+    if found is None:
+        return
+    assert numbers["propensity_ranges"] == {
+        recommender: [list(one) for one in ranges] for recommender, ranges in found.propensity_ranges.items()
+    }
+    # A reader's program can find the estimate at any rates from the surface's three numbers.
+    assert numbers["surfaces"].keys() == found.surfaces.keys()
+    for recommender, of in numbers["surfaces"].items():
+        at = of["t0"] + (of["t1"] - 0.1 * of["t2"]) / (1 - 0.2 - 0.1)
+        assert at == pytest.approx(float(found.surfaces[recommender].at(0.2, 0.1)), rel=1e-12)
+        if name == "given rates":
+            assert at == pytest.approx(summaries[name]["recommenders"][recommender]["ome-dr"]["value"], rel=1e-9)
+
+
+def test_an_infinite_flip_factor_is_null_in_the_summary_and_over_20_on_the_page(audits, summaries, pages):
+    one = audits["given rates"].comparisons[0]
+    audit = replace(audits["given rates"], comparisons=[replace(one, flip_factor=float("inf"))])
+    assert json.loads(json.dumps(audit_summary(audit), allow_nan=False))["comparisons"][0]["flip_factor"] is None
+    assert Page(audit_page(audit)).tables["comparisons"][1][-1].strip() == "over 20"
+    assert summaries["given rates"]["comparisons"][0]["flip_factor"] > 1
+    assert pages["given rates"].tables["comparisons"][1][-1].strip() == f"{one.flip_factor:.2f}"
+
+
+def test_corrections_that_disagree_are_said_to_in_the_table(audits):
+    one = audits["given rates"].comparisons[0]
+    against = replace(one, check=vr.Estimate(-one.check.value, 0.01, (0.0, 1.0)))
+    audit = replace(audits["given rates"], comparisons=[against])
+    said = Page(audit_page(audit)).tables["comparisons"][1][0].strip()
+    assert said == "sharp minus blunt:\nnot established, the corrections disagree"
+    assert audit_summary(audit)["comparisons"][0]["established"] is None
+
+
+def test_the_table_of_comparisons_says_what_its_columns_are(pages):
+    head = ["First minus second", "Corrected", "Second correction", "As logged", "Could flip at"]
+    assert [cell.strip() for cell in pages["given rates"].tables["comparisons"][0]] == head
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_share_of_liked_pairs_is_told_with_its_interval_or_as_a_range(pages, summaries, name):
+    as_logged, corrected = (summaries[name]["liked"][key] for key in ("as_logged", "corrected"))
+    if corrected["value"] is None:
+        shown = " to ".join(f"{100 * end:.1f}%" for end in corrected["range"])
+    else:
+        low, high = (f"{100 * corrected[end]:.1f}%" for end in ("low", "high"))
+        shown = f"{100 * corrected['value']:.1f}% ({low} to {high})"
+    said = f"{100 * as_logged:.1f}% of the logged labels are positive. Corrected, {shown} of all pairs are liked."
+    assert said in pages[name].text
 
 
 # Kind by kind
@@ -178,14 +281,19 @@ def test_grouped_rates_are_a_table(pages, summaries):
 
 
 def test_predictions_of_a_part_are_said_to_be_such(pages, audits):
-    assert f"The predictions of part cover {audits['part'].recommenders['part'].coverage}." in pages["part"].text
+    audit = audits["part"]
+    words = coverage(audit, audit.recommenders["part"])
+    assert words.startswith("some of the logged pairs, 1,000 of")
+    assert f"The predictions of part cover {words}." in pages["part"].text
+    assert "The predictions of" not in pages["given rates"].text
 
 
 def test_suspects_on_the_page_are_the_most_suspect(pages, audits):
     frame = audits["given rates"].suspects.to_frame(20)
     rows = [[cell.strip() for cell in row] for row in pages["given rates"].tables[None]]
     for row in frame.to_dict("records"):
-        assert [str(row["user"]), str(row["item"]), str(row["label"]), f"{100 * row['probability_wrong']:.1f}%"] in rows
+        said = {1: "like", 0: "dislike"}[row["label"]]
+        assert [str(row["user"]), str(row["item"]), said, f"{100 * row['probability_wrong']:.1f}%"] in rows
     expected = audits["given rates"].suspects.probabilities.sum()
     assert f"some {expected:,.0f} wrong labels are to be expected" in pages["given rates"].text
 
@@ -227,19 +335,27 @@ def evil(world):
     return audit, Page(audit_page(audit))
 
 
-def test_names_and_ids_make_no_elements(evil):
-    _, page = evil
-    page.check_self_contained()
-    assert "b" not in page.tags
-    assert "onload" not in {name for _, attributes in page.elements for name in attributes}
+@pytest.fixture(scope="module")
+def told(evil):
+    """The same page with comparisons few enough for a sentence each."""
+    audit, _ = evil
+    few = [one for one in audit.comparisons if one.second == "other"]
+    return Page(audit_page(replace(audit, comparisons=few)))
+
+
+def test_names_and_ids_make_no_elements(evil, told):
+    for page in (evil[1], told):
+        page.check_self_contained()
+        assert "b" not in page.tags
+        assert "onload" not in {name for _, attributes in page.elements for name in attributes}
 
 
 @pytest.mark.parametrize("name", EVIL)
-def test_a_name_is_shown_as_the_text_it_is_in_tables_plots_and_sentences(evil, name):
+def test_a_name_is_shown_as_the_text_it_is_in_tables_plots_and_sentences(evil, told, name):
     _, page = evil
     assert name in [row[0] for row in page.tables["estimates"]]
-    assert f"{name} minus other" in [row[0] for row in page.tables["comparisons"]]
-    assert f"{name} is better than other" in page.text
+    assert f"{name} minus other:\n{name} is better" in [row[0].strip() for row in page.tables["comparisons"]]
+    assert f"{name} is better than other" in told.text
     assert " ".join(name.split()) in page.plot_texts
     # An attribute holds it whole, too.
     assert name in {attributes.get("data-recommender") for _, attributes in page.elements}
@@ -304,11 +420,21 @@ def test_many_recommenders_fit_on_one_page(world):
 
 @pytest.mark.parametrize("truth", [{"sharp": 0.5}, {"else": 0.5}])
 def test_a_truth_that_is_known_of_some_only_is_shown_of_these(world, recommenders, truth):
-    page = Page(audit_page(run_audit(world.log, recommenders, noise_rates=RATES, truth=truth)))
-    assert "blunt" in [row[0] for row in page.tables["estimates"]]
+    audit = run_audit(world.log, recommenders, noise_rates=RATES, truth=truth)
+    page = Page(audit_page(audit))
+    shown = {row[0].strip(): row[1].strip() for row in page.tables["estimates"][1:] if row[0].strip()}
+    assert shown == {name: f"{truth[name]:.4f}" if name in truth else "" for name in recommenders}
+    assert audit_summary(audit)["truth"] == truth
 
 
-def test_no_share_of_liked_pairs_is_below_0(world):
-    audit = run_audit(world.log, noise_rates=vr.NoiseRates(0.05, 0.7))
+@pytest.mark.parametrize("rates", [(0.05, 0.7), (0.7, 0.05)])
+def test_noise_rates_that_do_not_fit_the_log_are_said_not_to(world, recommenders, rates):
+    audit = run_audit(world.log, recommenders, noise_rates=vr.NoiseRates(*rates), propensities=world.propensities)
+    low, high = audit.liked_corrected.interval
+    assert high < 0 or low > 1
     text = Page(audit_page(audit)).text
-    assert "Corrected, -" not in text
+    assert "These noise rates do not fit this log" in text
+    assert "No corrected figure below can be trusted." in text
+    # The share is shown as it is, not cut to what could be.
+    shown = [f"{100 * value:.1f}%" for value in (audit.liked_corrected.value, low, high)]
+    assert f"Corrected, {shown[0]} ({shown[1]} to {shown[2]}) of all pairs are liked." in text

@@ -69,7 +69,7 @@ def audit_command(
     """
     # Plotting takes a second to import, and only this verb needs it.
     from verirec.experiments.audit import run_audit
-    from verirec.reports import audit_page, audit_summary, check_writable, write_report
+    from verirec.reports import audit_page, audit_summary, check_writable, conclusions, write_report
 
     files = named_files(predictions or [])
     rates = given_rates(rho01, rho10)
@@ -104,6 +104,6 @@ def audit_command(
         status.update("Writing the page")
         page = write_report(out, audit_page(found), audit_summary(found))
     console = Console(markup=False, highlight=False)
-    for sentence in found.conclusions:
+    for sentence in conclusions(found):
         console.print(f"- {sentence}", soft_wrap=True)
     console.print(f"The page: {page}", soft_wrap=True)

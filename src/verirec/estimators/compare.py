@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimators.catalogue import Estimator, chosen
-from verirec.estimators.estimate import at_rates_or_region, make_study
-from verirec.estimators.formulas import Linearised
-from verirec.estimators.inputs import Rates, checked_rates, judgeable
-from verirec.estimators.intervals import Estimate, checked_confidence, normal_estimate
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
+from verirec.estimators.inputs import Noise, checked_noise, judgeable
+from verirec.estimators.intervals import checked_confidence
+from verirec.estimators.judging import judge_difference
 from verirec.estimators.results import Estimates
-from verirec.estimators.study import Study
-from verirec.losses import LossLike, NoiseRegion
+from verirec.estimators.rows import LoggedPairs
+from verirec.losses import LossLike
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, same_state
 
@@ -26,7 +25,7 @@ def compare(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Rates | NoiseRegion | None = None,
+    noise_rates: Noise = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -59,48 +58,10 @@ def compare(
     """
     level = checked_confidence(confidence)
     selected = chosen(estimators, with_rates=noise_rates is not None)
-    fitted = as_propensities(propensities, judgeable(log))
+    noise = checked_noise(noise_rates, judgeable(log))
+    pairs = LoggedPairs(log, as_propensities(propensities, log))
+    options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     # Both draw the same sample and the same folds.
     seed = same_state(random_state)
-    studies = [
-        make_study(
-            predictions,
-            log,
-            selected,
-            propensities=fitted,
-            loss=loss,
-            imputation=imputation,
-            clip=clip,
-            sample=sample,
-            random_state=seed,
-        )
-        for predictions in (first, second)
-    ]
-    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
-
-    def at(estimator: Estimator, rates: Rates | None) -> Estimate:
-        return _difference(studies, estimator, rates, level)
-
-    results = {one.name: at_rates_or_region(at, one, rates, noise_rates) for one in selected}
-    return Estimates(results, f"the difference in {studies[0].losses.loss.name} loss, first minus second")
-
-
-def _difference(studies: list[Study], estimator: Estimator, rates: Rates | None, level: float) -> Estimate:
-    (one, rows, one_gradient), (two, _, two_gradient) = (study.linearised(estimator, rates) for study in studies)
-    gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
-    return normal_estimate(_minus(one, two), rows, gradient, level, studies[0].facts)
-
-
-def _minus(one: Linearised, two: Linearised) -> Linearised:
-    return replace(
-        one,
-        value=one.value - two.value,
-        influence=one.influence - two.influence,
-        label_slopes=one.label_slopes - two.label_slopes,
-        p_slopes=one.p_slopes - two.p_slopes,
-        terms=lambda: one.terms() - two.terms(),
-        # The same cells were sampled for both; as if they were not, to be on the safe side.
-        sample_variance=one.sample_variance + two.sample_variance,
-        imputed=None,
-        facts={},
-    )
+    one, two = (make_study(given, pairs, selected, random_state=seed, **options) for given in (first, second))
+    return judge_difference(one, two, selected, noise, level)

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimators.catalogue import Estimator, chosen
 from verirec.estimators.cell_losses import CellLosses
-from verirec.estimators.inputs import (
-    FEW,
-    Rates,
-    checked_clip,
-    checked_rates,
-    checked_sample,
-    judgeable,
-    refuse_weights,
-    warn_of_unweighted_audit,
-)
-from verirec.estimators.intervals import Estimate, EstimateRange, bootstrapped, checked_confidence, normal_estimate
+from verirec.estimators.inputs import Noise, checked_clip, checked_noise, checked_sample, judgeable, refuse_weights
+from verirec.estimators.intervals import checked_confidence
+from verirec.estimators.judging import judge
 from verirec.estimators.results import Estimates
+from verirec.estimators.rows import LoggedPairs
 from verirec.estimators.study import Study
-from verirec.exceptions import MisfitWarning, OverlapWarning, PredictionError, warn_caller
-from verirec.losses import LossLike, NoiseRegion, get_loss
+from verirec.exceptions import PredictionError
+from verirec.losses import LossLike, get_loss
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, as_generator
-
-_MASS_OFF: Final = 0.1
-_MUCH: Final = 0.5
-_BEYOND_CHANCE: Final = 4.0
-"""How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
 
 
 def estimate(
@@ -43,7 +27,7 @@ def estimate(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Rates | NoiseRegion | None = None,
+    noise_rates: Noise = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -108,80 +92,48 @@ def estimate(
     selected = chosen(estimators, with_rates=noise_rates is not None)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, least=20, most=1_000_000)
-    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, judgeable(log))
+    noise = checked_noise(noise_rates, judgeable(log))
     study = make_study(
         predictions,
-        log,
+        LoggedPairs(log, as_propensities(propensities, log)),
         selected,
-        propensities=propensities,
         loss=loss,
         imputation=imputation,
         clip=clip,
         sample=sample,
         random_state=random_state,
     )
-
-    def at(estimator: Estimator, rates: Rates | None) -> Estimate:
-        linearised, rows, gradient = study.linearised(estimator, rates)
-        one = normal_estimate(linearised, rows, gradient, level, study.facts)
-        if interval == "bootstrap":
-            # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
-            random = np.random.default_rng([study.seed, 2, zlib.crc32(estimator.plain_name.encode())])
-            one = bootstrapped(one, linearised, rows, draws, random)
-        return replace(one, contributions=linearised.influence) if contributions else one
-
-    least = study.losses.loss.least
-    results = {one.name: at_rates_or_region(at, one, rates, noise_rates, least) for one in selected}
-    _warn_of_weights(selected, study)
-    _warn_of_extrapolation(results)
-    warn_of_unweighted_audit(study.propensities, rates)
-    return Estimates(results, f"the {study.losses.loss.name} loss")
+    bootstrap = draws if interval == "bootstrap" else None
+    return judge(study, selected, noise, level, draws=bootstrap, contributions=contributions)
 
 
 def make_study(
     predictions: PredictionsLike,
-    log: FeedbackLog,
+    pairs: LoggedPairs,
     estimators: list[Estimator],
     *,
-    propensities: Any,
-    loss: LossLike,
-    imputation: Any,
-    clip: float | None,
-    sample: int | None,
-    random_state: RandomState,
+    loss: LossLike = "log",
+    imputation: Any = "constant",
+    clip: float | None = None,
+    sample: int | None = None,
+    random_state: RandomState = 0,
 ) -> Study:
-    """Check what an estimate is given, and put it together (see `estimate`); a study made before is taken as it is."""
-    if isinstance(predictions, Study):
-        return predictions
+    """Check what an estimate is given, and put it together (see `estimate`)."""
+    log = pairs.log
     study = Study(
-        judgeable(log),
+        pairs,
         CellLosses(
             as_predictions(predictions, log.n_users, log.n_items),
             get_loss(loss),
             checked_clip(clip),
             counts_grid=any(estimator.over_grid for estimator in estimators),
         ),
-        as_propensities(propensities, log),
         imputation,
         checked_sample(sample),
         int(as_generator(random_state).integers(2**32)),
     )
     _refuse_impossible(estimators, study)
     return study
-
-
-def at_rates_or_region(
-    at: Callable[[Estimator, Rates | None], Estimate],
-    estimator: Estimator,
-    rates: Rates | None,
-    region: Any,
-    least: float = -np.inf,
-) -> Estimate | EstimateRange:
-    """Give an estimator's estimate at the rates, or its range if there is a region in their place."""
-    if not isinstance(region, NoiseRegion) or not estimator.denoised:
-        return at(estimator, rates)
-    points = region.corners if estimator.linear else region.lattice
-    return EstimateRange.over([at(estimator, point) for point in points], least=least)
 
 
 def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
@@ -199,35 +151,4 @@ def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
         raise PredictionError(
             f"{', '.join(over)} need predictions for all {study.log.n_cells:,} pairs; got {len(covered):,}. Those that "
             "need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
-        )
-
-
-def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> None:
-    """Say so where a targeted estimate is mostly made of pairs that are hardly ever logged."""
-    for name, one in results.items():
-        if isinstance(one, Estimate) and abs(one.diagnostics.get("extrapolated", 0.0)) > _MUCH * abs(one.value):
-            warn_caller(
-                f"{name} is {one.value:.3g}, of which {one.diagnostics['extrapolated']:.3g} is extrapolated by 1/p to "
-                "pairs that are hardly ever logged; its interval may not hold",
-                OverlapWarning,
-            )
-
-
-def _warn_of_weights(estimators: list[Estimator], study: Study) -> None:
-    """Say so where a few rows carry the weighted estimates, or where the weights do not stand for the grid."""
-    effective, mass = study.facts["effective_sample_size"], study.facts["mass"]
-    if not any(estimator.weighted for estimator in estimators):
-        return
-    if effective < FEW:
-        warn_caller(
-            f"the weighted rows are worth {effective:.0f} equally weighted ones: intervals are not to be trusted",
-            OverlapWarning,
-        )
-    rows = study.rows(None)
-    chance = float(np.sqrt((1 - rows.p) @ rows.weights**2)) / study.log.n_cells
-    if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
-        warn_caller(
-            f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
-            "log, or some users and items are never logged; ips is off by that much, and the others rest on the rest",
-            MisfitWarning,
         )

@@ -47,8 +47,10 @@ class Linearised:
         Each row's part of the denominator, adding up to 1; `None` where the denominator is the number of cells.
     imputed
         The imputed errors whose sum over the other pairs is in the numerator, if any.
-    sample_variance
-        What having visited a sample of the unobserved pairs adds to the variance.
+    sampled
+        What each sampled unobserved pair adds to the estimate, if not all were visited.
+    slopes_whole
+        Whether `label_slopes` are all that the labels do; not so where a tilt or a targeted step depends on them too.
     as_sample
         True where the rows are taken for a simple random sample: the interval knows nothing of propensities.
     facts
@@ -62,9 +64,16 @@ class Linearised:
     terms: Callable[[], Array]
     shares: Array | None = None
     imputed: Imputed | None = None
-    sample_variance: float = 0.0
+    sampled: Array | None = None
+    slopes_whole: bool = False
     as_sample: bool = False
     facts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def sample_variance(self) -> float:
+        """What having visited a sample of the unobserved pairs adds to the variance."""
+        few = self.sampled is None or len(self.sampled) < 2
+        return 0.0 if few or self.sampled is None else float(self.sampled.var(ddof=1)) * len(self.sampled)
 
 
 def naive(rows: Rows, _: Imputed) -> Linearised:
@@ -88,7 +97,8 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
         imputed.weight_slopes * through_imputed / rows.n_cells,
         lambda: (rows.errors + through_imputed) / rows.n_cells,
         imputed=imputed,
-        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
+        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        slopes_whole=imputed.slopes_whole,
         facts=imputed.facts(),
     )
 
@@ -96,7 +106,8 @@ def eib(rows: Rows, imputed: Imputed) -> Linearised:
 def ips(rows: Rows, _: Imputed) -> Linearised:
     r""":math:`\sum w e / N`. Schnabel et al. (2016), "Recommendations as treatments"."""
     terms = rows.weights * rows.errors / rows.n_cells
-    return Linearised(float(terms.sum()), terms, rows.weights * rows.difference / rows.n_cells, -terms, lambda: terms)
+    slopes = rows.weights * rows.difference / rows.n_cells
+    return Linearised(float(terms.sum()), terms, slopes, -terms, lambda: terms, slopes_whole=True)
 
 
 def snips(rows: Rows, _: Imputed) -> Linearised:
@@ -124,7 +135,8 @@ def tdr(rows: Rows, imputed: Imputed) -> Linearised:
     targeted = imputed.rows + epsilon * lever
     lever_elsewhere = rows.propensities.inverse_total - rows.n_cells - float(lever.sum())
     facts = imputed.facts() | {"epsilon": epsilon, "extrapolated": epsilon * lever_elsewhere / rows.n_cells}
-    return _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
+    found = _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
+    return replace(found, slopes_whole=False)
 
 
 def sdr(rows: Rows, imputed: Imputed) -> Linearised:
@@ -151,7 +163,7 @@ def sdr(rows: Rows, imputed: Imputed) -> Linearised:
         -influence,
         lambda: influence + plain.value * shares,
         shares,
-        sample_variance=slope**2 * imputed.elsewhere_variance / rows.n_cells**2,
+        sampled=None if imputed.sampled is None else slope * imputed.sampled / rows.n_cells,
         facts=imputed.facts() | {"tilt": tilt, "balance_residual": residual},
     )
 
@@ -166,7 +178,8 @@ def _self_normalised(rows: Rows, weights: Array) -> Linearised:
     shares = _shares(own)
     value = float(shares @ rows.errors)
     influence = shares * (rows.errors - value)
-    return Linearised(value, influence, shares * rows.difference, -influence, lambda: shares * rows.errors, shares)
+    slopes = shares * rows.difference
+    return Linearised(value, influence, slopes, -influence, lambda: shares * rows.errors, shares, slopes_whole=True)
 
 
 def _doubly_robust(
@@ -184,7 +197,8 @@ def _doubly_robust(
         imputed.weight_slopes * through - correction,
         lambda: correction + through + imputed_rows / rows.n_cells,
         imputed=imputed,
-        sample_variance=imputed.elsewhere_variance / rows.n_cells**2,
+        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        slopes_whole=imputed.slopes_whole,
         facts=facts,
     )
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
-from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.nuisances.propensities import Propensities
 
 Rates = NoiseRates | GroupedNoiseRates
+Noise = Rates | NoiseRegion | None
 
 FEW: Final = 30
 """Rows below which a normal interval means little."""
@@ -38,6 +39,11 @@ def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
     if isinstance(rates, GroupedNoiseRates):
         rates.check_grid(log.n_users, log.n_items)
     return rates
+
+
+def checked_noise(noise: Any, log: FeedbackLog) -> Noise:
+    """Accept noise rates, a region of them, or none."""
+    return noise if isinstance(noise, NoiseRegion) else checked_rates(noise, log)
 
 
 def checked_clip(clip: object) -> float | None:

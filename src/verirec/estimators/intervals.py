@@ -13,7 +13,7 @@ from verirec.checks import real_number
 from verirec.data.grid import totals
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.rows import Rows
-from verirec.exceptions import OverlapWarning, warn_caller
+from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
 
 Array = npt.NDArray[np.float64]
 
@@ -123,6 +123,8 @@ def normal_estimate(
     """Put a value, its standard error and its normal interval together."""
     parts = variance_parts(linearised, rows, rate_gradient)
     error = float(np.sqrt(max(sum(parts.values()), 0.0)))
+    if not np.isfinite(error):
+        raise PredictionError("the losses of these predictions are too large to add up their squares")
     bounds = normal_interval(linearised.value, error, confidence)
     return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
 

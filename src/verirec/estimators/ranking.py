@@ -21,8 +21,8 @@ from verirec.estimators.formulas import Linearised, dr
 from verirec.estimators.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
 from verirec.estimators.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
 from verirec.estimators.results import Estimates
-from verirec.estimators.rows import LabelledErrors, Rows
-from verirec.estimators.study import corrected_rows, rate_gradient
+from verirec.estimators.rows import LabelledErrors, LoggedPairs, Rows
+from verirec.estimators.study import rate_gradient
 from verirec.estimators.unobserved import Block, Unobserved, over_grid
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, PredictionError, warn_caller
 from verirec.losses import NoiseRegion
@@ -80,7 +80,7 @@ def estimate_ranking(
     refuse_weights(log, ["ranking estimates"])
     rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
     fitted = as_propensities(propensities, log)
-    p, nothing = fitted.at(log.users, log.items), np.zeros(len(log))
+    pairs, nothing = LoggedPairs(log, fitted), np.zeros(len(log))
     own = values.at(log.users, log.items)
     above, tied = places(values, log, max(depths))
     formulas: dict[str, Callable[[Rows], Linearised]] = {"auc": lambda given: _auc(given, own)}
@@ -89,12 +89,12 @@ def estimate_ranking(
     facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
 
     def at(rates: Rates | None) -> dict[str, Estimate]:
-        rows = Rows(log, nothing, nothing, corrected_rows(log, rates), fitted, p, 1 / p)
+        rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
         _refuse_one_class(rows)
         results = {}
         for name, formula in formulas.items():
             linearised = formula(rows)
-            gradient = rate_gradient(formula, rows, linearised.value)
+            gradient = rate_gradient(formula, rows, linearised)
             results[name] = normal_estimate(linearised, rows, gradient, level, facts)
         return results
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -12,46 +12,88 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import totals
+from verirec.estimators.inputs import Rates
 from verirec.estimators.unobserved import Unobserved
-from verirec.losses import CorrectedLabels
+from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisances.imputation import ImputedLabels
 from verirec.nuisances.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
-_KEPT: Final = 4
-"""Noise rates up to which moved rows, and what is fitted to them, are kept: each takes a few arrays of n."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedPairs:
+    """What a log's n rows are, whichever recommender is judged on them: any number of studies can share it."""
+
+    log: FeedbackLog
+    propensities: Propensities
+
+    @cached_property
+    def p(self) -> Array:
+        """Propensities, shape (n,)."""
+        return self.propensities.at(self.log.users, self.log.items)
+
+    @cached_property
+    def weights(self) -> Array:
+        """1/p."""
+        return np.asarray(1 / self.p)
+
+    def labels(self, rates: Rates | None) -> CorrectedLabels:
+        """Give r, or the corrected labels; those of the rates last asked for are kept."""
+        if not self._last or self._last[0][0] is not rates:
+            log = self.log
+            corrected = correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
+            self._last[:] = [(rates, corrected)]
+        return self._last[0][1]
+
+    @cached_property
+    def _last(self) -> list[tuple[Rates | None, CorrectedLabels]]:
+        return []
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    r"""Losses, labels and propensities of the log's n rows.
+    r"""A recommender's losses on the logged pairs, and their labels.
 
     Parameters
     ----------
-    log
-        Where they come from.
+    pairs
+        The n logged pairs.
     if_negative, difference
         l(f, 0) and l(f, 1) - l(f, 0), shape (n,).
     labels
         r, or the corrected :math:`\tilde r`.
-    propensities
-        Of the grid.
-    p, weights
-        Of the rows, shape (n,), and 1/p.
-    kept
-        Whether what is fitted to these rows is worth keeping.
+    fits
+        Imputed errors fitted to these rows, by whether for least variance: kept as long as the rows are.
     """
 
-    log: FeedbackLog
+    pairs: LoggedPairs
     if_negative: Array
     difference: Array
     labels: CorrectedLabels
-    propensities: Propensities
-    p: Array
-    weights: Array
-    kept: bool = True
+    fits: dict[bool, Imputed] = field(default_factory=dict)
+
+    @property
+    def log(self) -> FeedbackLog:
+        """Where they come from."""
+        return self.pairs.log
+
+    @property
+    def propensities(self) -> Propensities:
+        """Of the grid."""
+        return self.pairs.propensities
+
+    @property
+    def p(self) -> Array:
+        """Of the rows."""
+        return self.pairs.p
+
+    @property
+    def weights(self) -> Array:
+        """1/p."""
+        return self.pairs.weights
 
     @cached_property
     def errors(self) -> Array:
@@ -64,24 +106,13 @@ class Rows:
         return self.log.n_cells
 
     def moved(self) -> Iterator[Rows]:
-        """Give, for each uncertain noise rate, the same rows with the labels that a rate larger by `RATE_STEP` gives.
+        """Give, for each uncertain noise rate, the rows with the labels of a rate larger by `RATE_STEP`."""
+        for slopes in self.labels.slopes:
+            yield self.with_labels(replace(self.labels, values=self.labels.values + RATE_STEP * slopes))
 
-        They are kept for the next estimator, unless there are many.
-        """
-        few = len(self.labels.slopes) <= _KEPT
-        for rate, slopes in enumerate(self.labels.slopes):
-            if rate in self._moved:
-                yield self._moved[rate]
-                continue
-            labels = replace(self.labels, values=self.labels.values + RATE_STEP * slopes)
-            other = replace(self, labels=labels, kept=few)
-            if few:
-                self._moved[rate] = other
-            yield other
-
-    @cached_property
-    def _moved(self) -> dict[int, Rows]:
-        return {}
+    def with_labels(self, labels: CorrectedLabels) -> Rows:
+        """Give the same rows with other labels, and nothing fitted to them yet."""
+        return replace(self, labels=labels, fits={})
 
 
 class Imputed(Protocol):
@@ -98,8 +129,13 @@ class Imputed(Protocol):
         ...
 
     @property
-    def elsewhere_variance(self) -> float:
-        """Variance of that sum, if it is from a sample."""
+    def sampled(self) -> Array | None:
+        """What each sampled cell adds to that sum, if it is from a sample."""
+        ...
+
+    @property
+    def slopes_whole(self) -> bool:
+        """Whether the slopes by label that `influence` gives are exact."""
         ...
 
     def elsewhere_by_user(self) -> Array:
@@ -136,7 +172,9 @@ class LabelledErrors:
         self.labels, self.unobserved, self._log = labels, unobserved, rows.log
         self.rows = rows.if_negative + labels.rows * rows.difference
         self.elsewhere = unobserved.total(labels.elsewhere)
-        self.elsewhere_variance = unobserved.variance(labels.elsewhere)
+        self.sampled = unobserved.sampled(labels.elsewhere)
+        # Of cross-fitted labels, the mean over folds is followed.
+        self.slopes_whole = len(labels.fits) == 1
         self._row_labels = rows.labels.values
 
     def elsewhere_by_user(self) -> Array:
@@ -159,9 +197,10 @@ class GivenErrors:
     """Imputed errors that somebody gave."""
 
     weight_slopes = 0.0
+    slopes_whole = True
 
-    def __init__(self, rows: Array, elsewhere_by_user: Array, elsewhere_variance: float) -> None:
-        self.rows, self.elsewhere_variance = rows, elsewhere_variance
+    def __init__(self, rows: Array, elsewhere_by_user: Array, sampled: Array | None = None) -> None:
+        self.rows, self.sampled = rows, sampled
         self.elsewhere = float(elsewhere_by_user.sum())
         self._by_user = elsewhere_by_user
 

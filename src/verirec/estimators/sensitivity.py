@@ -2,7 +2,7 @@ r"""How an estimate depends on what cannot be known: the noise rates, and the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -12,12 +12,13 @@ import numpy.typing as npt
 from verirec.checks import number_array, real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimators.catalogue import ESTIMATORS, chosen
+from verirec.estimators.catalogue import ESTIMATORS, Estimator, chosen
 from verirec.estimators.estimate import make_study
-from verirec.estimators.inputs import Rates, checked_rates, judgeable
+from verirec.estimators.inputs import Noise, checked_noise, judgeable
+from verirec.estimators.rows import LoggedPairs, Rows
 from verirec.estimators.study import Study
 from verirec.exceptions import ParameterError
-from verirec.losses import LossLike, NoiseRates
+from verirec.losses import LossLike, NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, same_state
@@ -25,7 +26,10 @@ from verirec.randomness import RandomState, same_state
 Array = npt.NDArray[np.float64]
 
 _PROBE: Final = 0.25
+_FINE: Final = 0.01
 GAMMAS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+MOST_GAMMA: Final = 20.0
+DEFAULT_RATES: Final = np.linspace(0, 0.45, 19)
 
 
 class Surface(NamedTuple):
@@ -61,8 +65,8 @@ class Sensitivity:
     surfaces
         By recommender.
     propensity_ranges
-        By recommender, for each factor Gamma: (Gamma, low, high), the self-normalised estimate's range if the odds of
-        each propensity may be wrong by up to that factor.
+        By recommender, for each factor Gamma: (Gamma, low, high), the range of the *self-normalised* estimate (which
+        at Gamma = 1 is ome-snips) if the odds of each propensity may be wrong by up to that factor.
     """
 
     estimator: str
@@ -128,7 +132,7 @@ def sensitivity(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Rates | None = None,
+    noise_rates: Noise = None,
     estimator: str = "ome-dr",
     rho01: npt.ArrayLike | None = None,
     rho10: npt.ArrayLike | None = None,
@@ -152,7 +156,7 @@ def sensitivity(
     log, propensities, loss, imputation, clip, sample, random_state
         As in `estimate`.
     noise_rates
-        At which the propensities are varied; by default labels are taken as they are.
+        At which the propensities are varied; over a region, all of it. By default labels are taken as they are.
     estimator
         A noise-corrected one that is linear in the labels: all but ome-sdr.
     rho01, rho10
@@ -173,37 +177,66 @@ def sensitivity(
     if not one.denoised or not one.linear:
         usable = ", ".join(name for name, other in ESTIMATORS.items() if other.denoised and other.linear)
         raise ParameterError(f"estimator must be one of {usable}; got {estimator!r}")
-    fitted, rates = as_propensities(propensities, judgeable(log)), checked_rates(noise_rates, log)
+    noise = checked_noise(noise_rates, judgeable(log))
+    pairs = LoggedPairs(log, as_propensities(propensities, log))
     if not isinstance(gammas, Sequence | np.ndarray):
         raise ParameterError(f"gammas must be numbers of at least 1; got {gammas!r}")
     factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
     named = predictions if isinstance(predictions, Mapping) else {"recommender": predictions}
     if not named:
         raise ParameterError("predictions must name at least one recommender; got none")
+    options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     seed = same_state(random_state)
+    studies = {name: make_study(given, pairs, [one], random_state=seed, **options) for name, given in named.items()}
+    return vary(studies, one, noise, _rates("rho01", rho01), _rates("rho10", rho10), factors)
+
+
+def vary(
+    studies: Mapping[str, Study],
+    estimator: Estimator,
+    noise: Noise,
+    rho01: Array = DEFAULT_RATES,
+    rho10: Array = DEFAULT_RATES,
+    gammas: Sequence[float] = GAMMAS,
+) -> Sensitivity:
+    """Find the surfaces and ranges of studies of the same pairs; see `sensitivity`."""
     surfaces, ranges = {}, {}
-    for name, given in named.items():
-        study = make_study(
-            given,
-            log,
-            [one],
-            propensities=fitted,
-            loss=loss,
-            imputation=imputation,
-            clip=clip,
-            sample=sample,
-            random_state=seed,
+    for name, study in studies.items():
+        surfaces[name] = surface_of(study, estimator)
+        levers = [_Levers.of(rows.errors, rows) for rows in _rows_at(study, noise)]
+        reached = [[lever.reach(gamma) for lever in levers] for gamma in gammas]
+        ranges[name] = tuple(
+            (gamma, min(low for low, _ in ends), max(high for _, high in ends))
+            for gamma, ends in zip(gammas, reached, strict=True)
         )
-        surfaces[name] = surface_of(study, one.name)
-        ranges[name] = tuple((gamma, *propensity_range(study, rates, gamma)) for gamma in factors)
-    return Sensitivity(one.name, _rates("rho01", rho01), _rates("rho10", rho10), surfaces, ranges)
+        study.let_go_of_rows()
+    return Sensitivity(estimator.name, rho01, rho10, surfaces, ranges)
 
 
-def surface_of(study: Study, estimator: str) -> Surface:
+def flip_factor(first: Study, second: Study, noise: Noise) -> float:
+    r"""Give the smallest factor of the propensities' odds at which two recommenders could change places.
+
+    By the self-normalised estimate of their difference: up to that :math:`\Gamma`, whatever the propensities are, the
+    same one stays ahead (of the estimates; the sampling error comes on top). Infinite beyond `MOST_GAMMA`; 1 if noise
+    rates within the region disagree.
+    """
+    factors, signs = [], set()
+    for one, two in zip(_rows_at(first, noise), _rows_at(second, noise), strict=True):
+        levers = _Levers.of(one.errors - two.errors, one)
+        factors.append(levers.flip())
+        signs.add(np.sign(levers.reach(1.0)[0]))
+    return 1.0 if len(signs) > 1 else min(factors)
+
+
+def _rows_at(study: Study, noise: Noise) -> Iterator[Rows]:
+    """Give the rows at the rates, or at each corner of a region."""
+    return (study.rows(rates) for rates in (noise.corners if isinstance(noise, NoiseRegion) else [noise]))
+
+
+def surface_of(study: Study, estimator: Estimator) -> Surface:
     """Find an estimator's surface over the noise rates from its values at three of them."""
-    one = ESTIMATORS[estimator]
     none, first, second = (
-        study.linearised(one, rates)[0].value
+        study.linearised(estimator, rates)[0].value
         for rates in (NoiseRates(0.0, 0.0), NoiseRates(_PROBE, 0.0), NoiseRates(0.0, _PROBE))
     )
     t1 = (first - none) / (1 / (1 - _PROBE) - 1)
@@ -211,31 +244,64 @@ def surface_of(study: Study, estimator: str) -> Surface:
     return Surface(t0, t1, (t1 - (second - t0) * (1 - _PROBE)) / _PROBE)
 
 
-def propensity_range(study: Study, rates: Rates | None, gamma: float) -> tuple[float, float]:
-    """Give the range of the self-normalised estimate under propensities whose odds are off by up to gamma."""
-    rows = study.rows(rates)
-    lever = rows.weights - 1
-    own = 1.0 if rows.log.weights is None else rows.log.weights / rows.log.weights.max()
-    return _weighted_mean_range(rows.errors, own * (1 + lever / gamma), own * (1 + lever * gamma))
+class _Levers(NamedTuple):
+    """A weighted mean whose weights 1 + (w - 1) t may each have another t between 1/gamma and gamma.
 
+    The weights that make it smallest or largest switch once from one end to the other along the sorted values, so that
+    running sums of (w - 1) and of (w - 1) times the value tell where.
+    """
 
-def _weighted_mean_range(values: Array, least: Array, most: Array) -> tuple[float, float]:
-    """Give the range of a weighted mean whose weights lie in boxes: the best weights switch once along the values."""
-    order = np.argsort(values)
-    values, least, most = values[order], least[order], most[order]
+    mass: float
+    total: float
+    lever_mass: Array
+    lever_total: Array
 
-    def reach(small: Array, large: Array) -> Array:
-        """Weigh the first k values by `small` and the others by `large`, for every k."""
-        mass = np.append(0.0, np.cumsum(small)) + np.append(np.cumsum(large[::-1])[::-1], 0.0)
-        total = np.append(0.0, np.cumsum(small * values)) + np.append(np.cumsum((large * values)[::-1])[::-1], 0.0)
-        return np.asarray(total / mass)
+    @classmethod
+    def of(cls, values: Array, rows: Rows) -> _Levers:
+        """Sort and add up; in place, as there may be many rows."""
+        order = np.argsort(values)
+        values = values[order]
+        log_weights = rows.log.weights
+        own = np.ones_like(values) if log_weights is None else (log_weights / log_weights.max())[order]
+        lever = own * (rows.weights[order] - 1)
+        mass, total = float(own.sum()), float(own @ values)
+        values *= lever
+        return cls(mass, total, np.cumsum(lever, out=lever), np.cumsum(values, out=values))
 
-    return float(reach(most, least).min()), float(reach(least, most).max())
+    def reach(self, gamma: float) -> tuple[float, float]:
+        """Give the smallest mean (large weights for the first k, small ones for the others) and the largest."""
+        return float(self._means(gamma, 1 / gamma).min()), float(self._means(1 / gamma, gamma).max())
+
+    def _means(self, first: float, then: float) -> Array:
+        """Weigh the levers of the first k values by `first` and the others by `then`, for k of 1 to n."""
+        means = self.lever_total * (first - then)
+        means += self.total + then * self.lever_total[-1]
+        masses = self.lever_mass * (first - then)
+        masses += self.mass + then * self.lever_mass[-1]
+        means /= masses
+        return means
+
+    def flip(self) -> float:
+        """Give the smallest gamma at which the mean may be 0, to a hundredth; infinite beyond `MOST_GAMMA`."""
+
+        def certain(gamma: float) -> bool:
+            low, high = self.reach(gamma)
+            return low > 0 or high < 0
+
+        if not certain(1.0):
+            return 1.0
+        if certain(MOST_GAMMA):
+            return float("inf")
+        least, most = 1.0, MOST_GAMMA
+        while most - least > _FINE * least:
+            middle = float(np.sqrt(least * most))
+            least, most = (middle, most) if certain(middle) else (least, middle)
+        return least
 
 
 def _rates(name: str, given: npt.ArrayLike | None) -> Array:
     if given is None:
-        return np.linspace(0, 0.45, 19)
+        return DEFAULT_RATES
     rates = number_array(name, given, ndim=1).astype(np.float64)
     if rates.size == 0 or not ((rates >= 0) & (rates < 1)).all():
         raise ParameterError(f"{name} must be rates of at least 0 and below 1, at least one; got shape {rates.shape}")

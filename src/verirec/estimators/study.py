@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,18 +17,16 @@ from verirec.estimators.catalogue import Estimator, imputation_weight_slopes, im
 from verirec.estimators.cell_losses import CellLosses
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.inputs import Rates
-from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, Rows
+from verirec.estimators.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, Rows
 from verirec.estimators.unobserved import (
     Sample,
     Unobserved,
     over_grid,
     sample_unobserved,
-    sample_variance,
     visit_sample,
     visit_unobserved,
 )
 from verirec.exceptions import PredictionError
-from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisances.imputation import impute_additive, impute_constant
 from verirec.nuisances.propensities import Propensities
 
@@ -39,12 +37,13 @@ Array = npt.NDArray[np.float64]
 class Study:
     """A log, the losses of a recommender's predictions, and what they make of each estimator.
 
-    Rows, the walk over the grid and fits of imputed labels are made when they are first asked for, and kept: any number
-    of estimators, at any number of noise rates, costs one walk.
+    The walk over the grid is made when it is first asked for, and kept: any number of estimators, at any number of
+    noise rates, costs one. Of the rows, which take room, those with plain labels are kept and those at the noise rates
+    last asked for, until `let_go_of_rows`.
 
     Parameters
     ----------
-    log, losses, propensities
+    pairs, losses
         Checked, and for one grid.
     imputation
         "constant", "model", or imputed errors.
@@ -54,18 +53,27 @@ class Study:
         Of the sample and the folds.
     """
 
-    log: FeedbackLog
+    pairs: LoggedPairs
     losses: CellLosses
-    propensities: Propensities
     imputation: Any
     sample_size: int | None
     seed: int
+
+    @property
+    def log(self) -> FeedbackLog:
+        """The log."""
+        return self.pairs.log
+
+    @property
+    def propensities(self) -> Propensities:
+        """Of the grid."""
+        return self.pairs.propensities
 
     def linearised(self, estimator: Estimator, rates: Rates | None) -> tuple[Linearised, Rows, Array | None]:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
         rows = self.rows(rates if estimator.denoised else None)
         result = self._apply(estimator, rows)
-        return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result.value)
+        return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result)
 
     def _apply(self, estimator: Estimator, rows: Rows) -> Linearised:
         if not estimator.over_grid:
@@ -74,26 +82,27 @@ class Study:
 
     @cached_property
     def _plain_rows(self) -> Rows:
-        log = self.log
-        negative, difference = self.losses.of_rows(log.users, log.items)
-        labels = correct_labels(log.labels, None, log.users, log.items)
-        p = self.propensities.at(log.users, log.items)
-        return Rows(log, negative, difference, labels, self.propensities, p, 1 / p)
+        negative, difference = self.losses.of_rows(self.log.users, self.log.items)
+        return Rows(self.pairs, negative, difference, self.pairs.labels(None))
 
     @cached_property
-    def _rows_by_rates(self) -> dict[int, tuple[Rates, Rows]]:
-        return {}
+    def _corrected_rows(self) -> list[tuple[Rates, Rows]]:
+        """The rows at the noise rates last asked for: one entry, or none."""
+        return []
 
     def rows(self, rates: Rates | None) -> Rows:
         """Give the logged pairs, with plain labels or with corrected ones."""
         if rates is None:
             return self._plain_rows
-        if id(rates) not in self._rows_by_rates:
-            labels = corrected_rows(self.log, rates)
-            # The rates are kept too, so that no others can have their id; and only a few, as each takes room.
-            _make_room(self._rows_by_rates)
-            self._rows_by_rates[id(rates)] = rates, replace(self._plain_rows, labels=labels)
-        return self._rows_by_rates[id(rates)][1]
+        if not self._corrected_rows or self._corrected_rows[0][0] is not rates:
+            self._corrected_rows.clear()
+            self._corrected_rows.append((rates, self._plain_rows.with_labels(self.pairs.labels(rates))))
+        return self._corrected_rows[0][1]
+
+    def let_go_of_rows(self) -> None:
+        """Free the rows, some 50 bytes each; what has been added up over the grid stays."""
+        self.__dict__.pop("_plain_rows", None)
+        self._corrected_rows.clear()
 
     @cached_property
     def sample(self) -> Sample | None:
@@ -101,7 +110,9 @@ class Study:
         size = self.sample_size
         if size is None and self.log.n_cells > MOST_CELLS:
             size = SAMPLE_CELLS
-        return None if size is None else sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
+        if size is None or size >= self.log.n_cells - len(self.log):
+            return None
+        return sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
 
     @cached_property
     def unobserved(self) -> Unobserved:
@@ -111,28 +122,21 @@ class Study:
         rows = self._plain_rows
         return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
 
-    @cached_property
-    def _fits(self) -> dict[tuple[bool, int], tuple[Rows, LabelledErrors]]:
-        """Imputed errors by the weights they were fitted with and the rows they were fitted to."""
-        return {}
-
     def imputed(self, estimator: Estimator, rows: Rows) -> Imputed:
         """Fit or look up the imputed errors of an estimator."""
         if not isinstance(self.imputation, str):
             return self._given_errors
-        key = estimator.for_least_variance, id(rows)
-        if key in self._fits:
-            return self._fits[key][1]
+        if estimator.for_least_variance not in rows.fits:
+            rows.fits[estimator.for_least_variance] = self._fitted(estimator, rows)
+        return rows.fits[estimator.for_least_variance]
+
+    def _fitted(self, estimator: Estimator, rows: Rows) -> LabelledErrors:
         weights = imputation_weights(estimator, rows)
         if self.imputation == "model":
             labels = impute_additive(rows.labels.values, self.log, weights, np.random.default_rng([self.seed, 1]))
         else:
             labels = impute_constant(rows.labels.values, self.log, weights)
-        imputed = LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
-        if rows.kept:
-            _make_room(self._fits)
-            self._fits[key] = rows, imputed
-        return imputed
+        return LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
 
     @cached_property
     def _given_errors(self) -> GivenErrors:
@@ -147,7 +151,7 @@ class Study:
         if self.sample is not None:
             values = errors.at(self.sample.users, self.sample.items)
             by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
-            return GivenErrors(of_rows, by_user, sample_variance(values, self.sample.scale))
+            return GivenErrors(of_rows, by_user, self.sample.scale * values)
         by_user = -totals(log.users, of_rows, log.n_users)
 
         def sums(block: tuple[Positions, Positions]) -> Array:
@@ -155,12 +159,12 @@ class Study:
 
         for (users, _), part in over_grid(sums, errors.shape, parallel=errors.parallel):
             by_user[users] += part
-        return GivenErrors(of_rows, by_user, 0.0)
+        return GivenErrors(of_rows, by_user)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What all estimates rest on."""
-        log, weights = self.log, self._plain_rows.weights
+        log, weights = self.log, self.pairs.weights
         facts: dict[str, Any] = {
             "rows": len(log),
             "cells": log.n_cells,
@@ -175,26 +179,16 @@ class Study:
         return facts
 
 
-def corrected_rows(log: FeedbackLog, rates: Rates | None) -> CorrectedLabels:
-    """Correct a log's labels for noise."""
-    return correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
+_NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0))
 
 
-def _make_room(kept: dict[Any, Any]) -> None:
-    """Let go of the oldest of what is kept, where there is much of it."""
-    while len(kept) >= _KEPT:
-        kept.pop(next(iter(kept)))
-
-
-_KEPT: Final = 12
-_NOTHING: Final = GivenErrors(np.zeros(0), np.zeros(0), 0.0)
-
-
-def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, value: float) -> Array | None:
+def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, result: Linearised) -> Array | None:
     """Give the derivative of an estimate by each noise rate, or `None` if these are known.
 
-    Most estimates are linear in the labels, so that this difference is exact.
+    It follows from the slopes by label; where these are not the whole of it, from a small step of each rate.
     """
     if not rows.labels.slopes:
         return None
-    return np.array([(formula(other).value - value) / RATE_STEP for other in rows.moved()])
+    if result.slopes_whole:
+        return np.array([float(result.label_slopes @ by_rate) for by_rate in rows.labels.slopes])
+    return np.array([(formula(other).value - result.value) / RATE_STEP for other in rows.moved()])

@@ -70,17 +70,12 @@ class Unobserved:
         by_user = self.if_negative + (labels.constant + labels.users) * self.by_user
         return by_user + self.weighted_by_user(labels.items) if labels.items.any() else by_user
 
-    def variance(self, labels: Additive) -> float:
-        """Give the variance of the total that comes from having visited a sample only."""
+    def sampled(self, labels: Additive) -> Array | None:
+        """Give what each sampled cell adds to the total, if not all cells were visited."""
         if self.sample is None or self.sampled_if_negative is None or self.sampled_difference is None:
-            return 0.0
+            return None
         imputed = labels.at(self.sample.users, self.sample.items)  # type: ignore[arg-type]
-        return sample_variance(self.sampled_if_negative + imputed * self.sampled_difference, self.sample.scale)
-
-
-def sample_variance(values: Array, scale: float) -> float:
-    """Give the variance of a scaled sum over a random sample."""
-    return float(values.var(ddof=1)) * len(values) * scale**2 if len(values) > 1 else 0.0
+        return self.sample.scale * (self.sampled_if_negative + imputed * self.sampled_difference)
 
 
 def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Array, row_difference: Array) -> Unobserved:

@@ -43,7 +43,8 @@ class Demo:
     @property
     def preferred_by_log(self) -> str:
         """The recommender that looks better in the log as it stands."""
-        return self.audit.comparisons[0].naive_choice
+        naive = self.audit.comparisons[0]
+        return naive.first if naive.naive.value < 0 else naive.second
 
     @property
     def truly_better(self) -> str:

@@ -18,6 +18,7 @@ from verirec.reports.plots import (
     propensity_range_plot,
     surface_plot,
 )
+from verirec.reports.sentences import conclusions, coverage
 
 SUSPECTS: Final = 20
 SURFACES: Final = 3
@@ -44,11 +45,16 @@ def audit_summary(audit: LogAudit) -> dict[str, Any]:
                 "second": one.second,
                 "naive": one.naive.to_dict(),
                 "corrected": one.corrected.to_dict(),
+                "check": None if one.check is None else one.check.to_dict(),
                 "established": one.established,
+                "flip_factor": one.flip_factor if np.isfinite(one.flip_factor) else None,
             }
             for one in audit.comparisons
         ],
-        "conclusions": audit.conclusions,
+        "sensitivity": _sensitivity_numbers(audit),
+        "suspect_labels_expected": None if audit.suspects is None else float(audit.suspects.probabilities.sum()),
+        "pairs_to_ask_about": None if audit.plan is None else len(audit.plan),
+        "conclusions": conclusions(audit),
         "warnings": list(audit.warnings),
     }
 
@@ -77,6 +83,8 @@ def audit_page(audit: LogAudit, template: str = "audit.html", **more: Any) -> st
     return render(
         template,
         audit=audit,
+        conclusions=conclusions(audit),
+        coverage={name: coverage(audit, one) for name, one in audit.recommenders.items()},
         kinds=kinds,
         measure=measure,
         plots=plots,
@@ -108,6 +116,16 @@ def _noise_numbers(audit: LogAudit) -> dict[str, Any]:
     return numbers | {"groups": [{"rho01": of.rho01, "rho10": of.rho10} for of in audit.noise.rates]}
 
 
+def _sensitivity_numbers(audit: LogAudit) -> dict[str, Any] | None:
+    found = audit.sensitivity
+    if found is None:
+        return None
+    return {
+        "surfaces": {name: surface._asdict() for name, surface in found.surfaces.items()},
+        "propensity_ranges": {name: [list(one) for one in ranges] for name, ranges in found.propensity_ranges.items()},
+    }
+
+
 def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
     """Draw the surfaces: of every two recommenders where they change places, or of the only one."""
     found = audit.sensitivity
@@ -116,7 +134,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
     drawn = [
         {
             "title": "Wrong propensities",
-            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss"), "range"),
+            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss, self-normalised"), "range"),
             "kind": "propensities",
         }
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -224,6 +225,50 @@ def test_thinned_propensities_know_and_change_what_the_whole_ones_do():
         assert (whole.thinned(0.3).known_everywhere, whole.thinned(0.3).depends_on_label) == (True, False)
     by_label = NaiveBayesPropensity(unbiased=LOG).fit(LOG).thinned(0.3)
     assert (by_label.known_everywhere, by_label.depends_on_label) == (False, True)
+
+
+def every_class(of=Propensities):
+    return {of}.union(*(every_class(one) for one in of.__subclasses__() if one.__module__.startswith("verirec.")))
+
+
+FEATURED = plain.log_of(GRID, user_features=[[0.5], [1.0], [-1.0]], item_features=[[1.0], [0.0], [2.0], [-1.0]])
+FITTED = {
+    "constant": ConstantPropensity().fit(LOG),
+    "popularity": PopularityPropensity().fit(LOG),
+    "naive Bayes": NaiveBayesPropensity(unbiased=LOG).fit(LOG),
+    "logistic": LogisticPropensity(l2=1.0).fit(LOG),
+    "with features": LogisticPropensity(l2=1.0).fit(FEATURED),
+    "given": GivenPropensity(np.full(GRID.shape, 0.5)),
+    "logged": LoggedPropensity(LOGGED),
+    "one's own": ByUser(GRID.shape),
+}
+ASSUMPTIONS = {
+    "constant": "every pair is as likely to be logged as any other",
+    "popularity": "what gets logged depends on how popular an item is, and on nothing else",
+    "naive Bayes": "what gets logged depends on what is said of it, and on nothing else",
+    "logistic": (
+        "what gets logged depends on how active a user and how popular an item is, and not on taste beyond that"
+    ),
+    "with features": (
+        "what gets logged depends on the user, the item and their features, and not on taste beyond that"
+    ),
+    "given": "pairs are as likely to be logged as the propensities given say",
+    "logged": "pairs are as likely to be logged as the propensities given say",
+    "one's own": "pairs are as likely to be logged as the propensities given say",
+}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_what_must_hold_is_said_and_stays_so_of_a_part_of_the_log(name):
+    assert FITTED[name].assumption == ASSUMPTIONS[name]
+    assert FITTED[name].thinned(0.3).assumption == ASSUMPTIONS[name]
+    assert FITTED[name].thinned(0.3).thinned(0.5).assumption == ASSUMPTIONS[name]
+
+
+def test_no_propensities_are_without_an_assumption():
+    """Each class is fitted above, but for abstract ones and the thinned."""
+    tried = {type(one) for one in FITTED.values()} | {type(FITTED["constant"].thinned(0.5))}
+    assert {one for one in every_class() if not isabstract(one)} <= tried
 
 
 @pytest.mark.parametrize("share", [0, -0.5, 1.1, np.nan, "half", None])

@@ -43,6 +43,8 @@ class Propensities(CellValues):
     """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
     depends_on_label: ClassVar[bool] = False
     """True where what was said decides what gets logged: then an audit of logged pairs has to be weighted too."""
+    assumption: ClassVar[str] = "pairs are as likely to be logged as the propensities given say"
+    """What must hold for estimates with these to be right, as the end of a sentence."""
 
     def __init__(self, shape: tuple[int, int], floor: float = 0.0) -> None:
         self.shape = shape
@@ -123,6 +125,7 @@ class _Thinned(Propensities):
         self.whole, self.share = whole, share
         self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
         self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
+        self.assumption = whole.assumption  # type: ignore[misc]
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(self.share * self.whole.cells(users, items))

@@ -83,6 +83,10 @@ class _Logistic(Propensities):
 
 
 class _TwoWay(_Logistic):
+    assumption = (
+        "what gets logged depends on how active a user and how popular an item is, and not on taste beyond that"
+    )
+
     def __init__(self, fitted: TwoWayFit, floor: float) -> None:
         super().__init__((len(fitted.users.code), len(fitted.items.code)), floor)
         self.fitted = fitted
@@ -113,6 +117,8 @@ class _TwoWay(_Logistic):
 
 
 class _WithFeatures(_Logistic):
+    assumption = "what gets logged depends on the user, the item and their features, and not on taste beyond that"
+
     def __init__(self, fitted: FeatureFit, floor: float) -> None:
         super().__init__(fitted.shape, floor)
         self.fitted = fitted

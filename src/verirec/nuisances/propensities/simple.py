@@ -35,6 +35,8 @@ class ConstantPropensity:
 
 
 class _Constant(Propensities):
+    assumption = "every pair is as likely to be logged as any other"
+
     def __init__(self, log: FeedbackLog) -> None:
         super().__init__((log.n_users, log.n_items))
         self.share = log.density
@@ -87,6 +89,8 @@ class PopularityPropensity:
 
 
 class _ByItem(Propensities):
+    assumption = "what gets logged depends on how popular an item is, and on nothing else"
+
     def __init__(self, by_item: Array, log: FeedbackLog, floor: float) -> None:
         super().__init__((log.n_users, log.n_items), floor)
         self.by_item = by_item
@@ -151,6 +155,8 @@ class NaiveBayesPropensity:
 class _NaiveBayes(Propensities):
     known_everywhere = False
     depends_on_label = True
+
+    assumption = "what gets logged depends on what is said of it, and on nothing else"
 
     def __init__(self, by_label: Array, share: float, sample_size: int, log: FeedbackLog, floor: float) -> None:
         super().__init__((log.n_users, log.n_items), floor)

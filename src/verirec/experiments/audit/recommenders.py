@@ -1,0 +1,160 @@
+"""Recommenders of an audit: each judged on the pairs that its predictions cover, and every two compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import cell_keys
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimators.catalogue import chosen
+from verirec.estimators.estimate import make_study
+from verirec.estimators.inputs import Rates
+from verirec.estimators.judging import judge, judge_difference
+from verirec.estimators.rows import LoggedPairs
+from verirec.estimators.sensitivity import Sensitivity, flip_factor, vary
+from verirec.estimators.study import Study
+from verirec.exceptions import PredictionError, VerirecError
+from verirec.experiments.audit.result import Comparison, Recommender
+from verirec.losses import LossLike, NoiseRegion
+
+ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
+"""Estimators for predictions of the logged pairs only."""
+ON_ALL: Final = ("naive", "snips", "dr", "ome", "ome-snips", "ome-dr")
+"""Estimators for predictions of all pairs."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an audit judges: the same for every recommender, so that all are alike."""
+
+    noise: Rates | NoiseRegion
+    loss: LossLike
+    confidence: float
+    clip: float | None
+    sample: int | None
+    seed: Any
+
+    def study(self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]) -> Study:
+        """Put a recommender and the pairs that it is judged on together."""
+        return make_study(
+            predictions,
+            pairs,
+            chosen(estimators, with_rates=True),
+            loss=self.loss,
+            clip=self.clip,
+            sample=self.sample,
+            random_state=self.seed,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Entrant:
+    """A recommender's predictions, with the rows they cover if they are not for all pairs."""
+
+    study: Study
+    covered: int | None
+
+    @property
+    def whole(self) -> bool:
+        return self.covered is None
+
+    def judged(self, settings: Settings) -> Recommender:
+        names = ON_ALL if self.whole else ON_LOGGED
+        estimates = judge(self.study, chosen(names, with_rates=True), settings.noise, settings.confidence)
+        main, selection_only = ("ome-dr", "dr") if self.whole else ("ome-snips", "snips")
+        return Recommender(estimates, main, selection_only, self.covered)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All recommenders of an audit."""
+
+    recommenders: dict[str, Recommender]
+    comparisons: list[Comparison]
+    incomparable: list[tuple[str, str]]
+    sensitivity: Sensitivity | None
+
+
+def judge_all(
+    predictions: Mapping[str, PredictionsLike], pairs: LoggedPairs, settings: Settings, progress: Callable[[str], None]
+) -> Judged:
+    """Judge recommenders and compare every two; what is added up over the grid is added up once for all of it."""
+    entrants, recommenders = {}, {}
+    for name, given in predictions.items():
+        progress(f"Judging {name}")
+        with _naming(name):
+            entrants[name] = _entrant(given, pairs, settings)
+            recommenders[name] = entrants[name].judged(settings)
+    comparisons, incomparable = [], []
+    for first, second in combinations(entrants, 2):
+        if entrants[first].study.pairs is not entrants[second].study.pairs:
+            incomparable.append((first, second))
+            continue
+        progress(f"Comparing {first} with {second}")
+        comparisons.append(_compared(first, second, entrants, settings))
+    whole = {name: entrant.study for name, entrant in entrants.items() if entrant.whole}
+    if whole:
+        progress("Trying other noise rates and propensities")
+    varied = vary(whole, chosen("ome-dr", with_rates=True)[0], settings.noise) if whole else None
+    return Judged(recommenders, comparisons, incomparable, varied)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say which recommender an error is about."""
+    try:
+        yield
+    except VerirecError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _entrant(given: PredictionsLike, pairs: LoggedPairs, settings: Settings) -> _Entrant:
+    covered = covered_rows(given, pairs.log)
+    if covered is None:
+        return _Entrant(settings.study(given, pairs, ON_ALL), None)
+    if not covered.all():
+        rows = pairs.log.select(np.flatnonzero(covered))
+        pairs = LoggedPairs(rows, pairs.propensities.thinned(float(covered.mean())))
+    return _Entrant(settings.study(given, pairs, ON_LOGGED), int(covered.sum()))
+
+
+def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.bool_] | None:
+    """Tell which rows of a log predictions in triples cover; `None` for predictions of all pairs.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
+    >>> covered_rows(([0, 1], [0, 1], [0.5, 0.6]), log).tolist()
+    [True, False, True]
+    """
+    cells = as_predictions(given, log.n_users, log.n_items)
+    keys = getattr(cells, "keys", None)
+    if keys is None or len(keys) == log.n_cells:
+        return None
+    covered = np.isin(cell_keys(log.users, log.items, log.n_items), keys)
+    if covered.sum() < 2:
+        raise PredictionError(
+            f"predictions cover {int(covered.sum())} of the {len(log):,} logged pairs; at least 2 are needed"
+        )
+    return covered
+
+
+def _compared(first: str, second: str, entrants: Mapping[str, _Entrant], settings: Settings) -> Comparison:
+    one, two = entrants[first], entrants[second]
+    whole = one.whole and two.whole
+    names = ("naive", "ome-snips", "ome-dr") if whole else ("naive", "ome-snips")
+    studies = one.study, two.study
+    found = judge_difference(*studies, chosen(names, with_rates=True), settings.noise, settings.confidence)
+    factor = flip_factor(*studies, settings.noise)
+    for study in studies:
+        study.let_go_of_rows()
+    naive, check, corrected = found["naive"], found["ome-snips"], found[names[-1]]
+    return Comparison(first, second, naive, corrected, check if whole else None, factor)

@@ -1,0 +1,133 @@
+"""What can be concluded from an audit, in sentences that say no more than it allows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from verirec.estimators.sensitivity import MOST_GAMMA
+from verirec.experiments.audit import Comparison, LogAudit, Recommender
+from verirec.losses import NoiseRegion
+
+MOST_VERDICTS: Final = 12
+
+
+def conclusions(audit: LogAudit) -> list[str]:
+    """Give what can be concluded, most important first.
+
+    Examples
+    --------
+    >>> from verirec import NoiseRates, simulate
+    >>> from verirec.experiments import run_audit
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
+    >>> audit = run_audit(world.log, given, noise_rates=NoiseRates(0.2, 0.1), propensities=world.propensity_values)
+    >>> conclusions(audit)[0]
+    'sharp is better than blunt: established, and the log as it stands agrees.'
+    """
+    return [
+        *_about_noise(audit),
+        *_about_the_best(audit),
+        *_verdicts(audit.comparisons),
+        *_about_conditions(audit),
+        *_about_what_was_not_compared(audit),
+        *(f"Propensities: {warning}." for warning in audit.propensity_diagnostics.warnings),
+        *_about_warnings(audit),
+    ]
+
+
+def coverage(audit: LogAudit, recommender: Recommender) -> str:
+    """Say which part of the pairs a recommender's predictions cover; nothing where they cover all."""
+    rows = len(audit.log)
+    if recommender.covered is None:
+        return ""
+    if recommender.covered == rows:
+        return (
+            "all logged pairs but not all others: judged by the self-normalised estimators, which need no more, and "
+            "whose figures differ from the doubly robust ones"
+        )
+    return (
+        f"some of the logged pairs, {recommender.covered:,} of {rows:,}: judged on these, as if they were a fair part "
+        "of the log, and by the self-normalised estimators; not to be compared with figures of other recommenders"
+    )
+
+
+def _about_noise(audit: LogAudit) -> list[str]:
+    if isinstance(audit.noise, NoiseRegion):
+        asked = "" if audit.plan is None else f": ask about {len(audit.plan):,} of the logged pairs"
+        return [
+            "How noisy the labels are cannot be told from this log alone, so the corrected figures are ranges. "
+            f"An audit would tell{asked} (verirec plan-audit writes the list)."
+        ]
+    low, high = audit.liked_corrected.interval
+    if high < 0 or low > 1:
+        return [
+            f"These noise rates do not fit this log: with them {low:.0%} to {high:.0%} of all pairs would be liked. "
+            "No corrected figure below can be trusted."
+        ]
+    return []
+
+
+def _about_the_best(audit: LogAudit) -> list[str]:
+    """Name the one that is better than each of the others, where there are more than two."""
+    names = list(audit.recommenders)
+    for name in names if len(names) > 2 else []:
+        won = [one for one in audit.comparisons if one.established == name]
+        if len(won) == len(names) - 1:
+            return [f"{name} is the best of the {len(names)}: it is established to be better than each of the others."]
+    return []
+
+
+def _verdicts(comparisons: list[Comparison]) -> list[str]:
+    """Say what is known of every two; of very many, how many are established."""
+    if len(comparisons) <= MOST_VERDICTS:
+        return [_verdict(one) for one in comparisons]
+    settled = sum(one.established is not None for one in comparisons)
+    return [f"Of {len(comparisons):,} differences between two recommenders {settled:,} are established; see the table."]
+
+
+def _verdict(one: Comparison) -> str:
+    better = one.established
+    if one.contradicted:
+        return (
+            f"Whether {one.first} or {one.second} is better is not established: two ways of correcting for selection "
+            "have different ones ahead, a sign that the propensities are wrong."
+        )
+    if better is None:
+        return f"Whether {one.first} or {one.second} is better is not established."
+    beside = {better: "and the log as it stands agrees", None: "where the log as it stands cannot tell"}
+    other = f"although the log as it stands prefers {one.naive_choice}"
+    return f"{better} is better than {one.other(better)}: established, {beside.get(one.naive_choice, other)}."
+
+
+def _about_conditions(audit: LogAudit) -> list[str]:
+    """Say what all of it rests on, and how wrong that may be."""
+    if not audit.recommenders:
+        return []
+    settled = [one for one in audit.comparisons if one.established]
+    rests = f"All this holds if {audit.propensities.assumption}; no log can tell whether that is so."
+    if not settled:
+        return [rests]
+    weakest = min(settled, key=lambda one: one.flip_factor)
+    if weakest.flip_factor > MOST_GAMMA:
+        return [f"{rests} No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."]
+    return [
+        f"{rests} If the odds of being logged were off by a factor of {weakest.flip_factor:.2f}, in the worst way, "
+        f"{weakest.first} and {weakest.second} could change places."
+    ]
+
+
+def _about_what_was_not_compared(audit: LogAudit) -> list[str]:
+    partial = [name for name, one in audit.recommenders.items() if one.covered not in (None, len(audit.log))]
+    if not audit.incomparable:
+        return []
+    which = " and ".join(partial)
+    return [f"{which} cannot be compared with the others: the predictions cover some of the logged pairs only."]
+
+
+def _about_warnings(audit: LogAudit) -> list[str]:
+    count = len(audit.warnings)
+    if not count:
+        return []
+    return [
+        f"There {'is 1 warning' if count == 1 else f'are {count} warnings'} at the end of the page: read them first."
+    ]
