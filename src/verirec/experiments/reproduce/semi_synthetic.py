@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.data.grid import blocks
-from verirec.estimators import estimate
 from verirec.estimators.catalogue import chosen
 from verirec.estimators.estimate import make_study
+from verirec.estimators.judging import judge
+from verirec.estimators.rows import LoggedPairs
 from verirec.exceptions import VerirecWarning
 from verirec.experiments.reproduce.plans import Plan, Setting
 from verirec.experiments.reproduce.populations import Population
@@ -23,6 +24,8 @@ from verirec.nuisances.propensities import GivenPropensity
 from verirec.simulate import World, prediction_matrices
 
 Array = npt.NDArray[np.float64]
+
+CONFIDENCE: Final = 0.95
 
 
 class Record(NamedTuple):
@@ -75,10 +78,10 @@ def _run_setting(plan: Plan, setting: Setting, population: Population, seed: int
     matrices = prediction_matrices(population.levels, random_state=np.random.default_rng([seed, 1]))
     matrices = {name: matrices[name] for name in plan.matrices}
     truths = true_inaccuracies(world, matrices)
-    judge = _printed if plan.variant == "printed" else _sound
+    estimates = _printed if plan.variant == "printed" else _sound
     for name in plan.matrices:
         predictions = matrices.pop(name)
-        for (method, source), (value, interval) in judge(plan, world, predictions, given, rates).items():
+        for (method, source), (value, interval) in estimates(plan, world, predictions, given, rates).items():
             used = rates.get(source)
             low, high = interval or (None, None)
             yield Record(
@@ -120,16 +123,14 @@ Judged = dict[tuple[str, str], tuple[float, tuple[float, float] | None]]
 def _sound(
     plan: Plan, world: World, predictions: Array, given: GivenPropensity, rates: Mapping[str, NoiseRates]
 ) -> Judged:
-    log = world.log
-    options: dict[str, Any] = {"propensities": given, "loss": "log", "imputation": "constant", "random_state": 0}
-    wanted = chosen((*plan.plain, *plan.denoised), with_rates=True)
-    # One walk over the grid for all.
-    study: Any = make_study(predictions, log, wanted, clip=None, sample=None, **options)
-    found = {("none", name): one for name, one in estimate(study, log, estimators=plan.plain, **options).items()}
-    for source, used in rates.items():
-        corrected = estimate(study, log, estimators=plan.denoised, noise_rates=used, **options)
-        found |= {(source, name): one for name, one in corrected.items()}
-    return {(name, source): (one.value, one.interval) for (source, name), one in found.items()}  # type: ignore[union-attr]
+    # One study, so one walk over the grid, for all estimators at all rates.
+    plain, denoised = (chosen(names, with_rates=True) for names in (plan.plain, plan.denoised))
+    study = make_study(predictions, LoggedPairs(world.log, given), [*plain, *denoised])
+    found: dict[tuple[str, str], Any] = {}
+    for source, used in {"none": None, **rates}.items():
+        judged = judge(study, denoised if used else plain, used, CONFIDENCE)
+        found |= {(name, source): one for name, one in judged.items()}
+    return {row: (one.value, one.interval) for row, one in found.items()}
 
 
 def _printed(
