@@ -95,6 +95,10 @@ class RepeatedPairWarning(VerirecWarning):
     """Repeated pairs with one and the same label were merged into one row."""
 
 
+class UnknownIdWarning(VerirecWarning):
+    """Some of a file is of users or items that the log does not have, and is left out."""
+
+
 class IncompleteDatasetWarning(VerirecWarning):
     """A data set's file has another number of rows than its makers published."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,15 @@ def names_in_words(names: Sequence[str], *, most: int = 20) -> str:
     """
     listed = ", ".join(name if len(name) <= 60 else name[:60] + "..." for name in names[:most])
     return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
+
+
+def html_table(title: str, rows: Mapping[str, str]) -> str:
+    """Give a small table for a notebook: a title, and a line for each name.
+
+    Examples
+    --------
+    >>> html_table("a < b", {"rho01": "0.2"})
+    '<table><caption>a &lt; b</caption><tr><th>rho01</th><td>0.2</td></tr></table>'
+    """
+    lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items())
+    return f"<table><caption>{escape(title)}</caption>{lines}</table>"

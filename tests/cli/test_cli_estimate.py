@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -355,6 +356,90 @@ def test_estimators_of_logged_pairs_need_no_others(figures, folder):
         assert one == pytest.approx(expected[name], rel=1e-9)
 
 
+def test_the_logs_own_columns_are_found_in_predictions_and_audits(figures, tmp_path, folder):
+    scores = (folder / "scores.csv").read_text().replace("user,item", "who,what", 1)
+    (tmp_path / "scores.csv").write_text(scores)
+    audit = (folder / "audit.csv").read_text().replace("user,item", "who,what", 1)
+    (tmp_path / "audit.csv").write_text(audit)
+    columns = ("--user", "who", "--item", "what", "--positive-from", 3)
+    found = figures(
+        "stars.csv", "--predictions", f"x={tmp_path}/scores.csv", *columns, "--audit-labels", tmp_path / "audit.csv"
+    )
+    usual = figures("log.csv", "--predictions", "x=scores.csv", "--audit-labels", "audit.csv")
+    assert found["recommenders"] == usual["recommenders"]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "given"), [(";", ";"), ("\t", "\\t"), ("\t", "\t")], ids=["semicolon", "t", "tab"]
+)
+def test_a_log_may_be_parted_by_another_character(figures, tmp_path, folder, delimiter, given):
+    (tmp_path / "log.txt").write_text((folder / "log.csv").read_text().replace(",", delimiter))
+    found = figures(tmp_path / "log.txt", "--predictions", "x=scores.csv", "--delimiter", given)
+    assert found == figures("log.csv", "--predictions", "x=scores.csv")
+
+
+@pytest.fixture
+def part(folder, tmp_path):
+    """Write a log without the users of the last ten ids, and a file of all ids."""
+    lines = (folder / "log.csv").read_text().splitlines()
+    (tmp_path / "part.csv").write_text("\n".join(line for line in lines if not line.startswith("u4")))
+    (tmp_path / "users.txt").write_text("".join(f"u{user:02d}\n" for user in range(SHAPE[0])))
+    return tmp_path
+
+
+def test_users_that_the_log_does_not_have_are_left_out_and_told_in_one_line(estimate, part):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, _, errors = estimate(part / "part.csv", "--predictions", "x=scores.csv", "--json")
+    assert code == 0
+    assert re.fullmatch(
+        r"verirec: warning: scores\.csv: 400 of 2,000 rows are left out, of 10 users \(first: 'u4\d', 'u4\d', 'u4\d'\) "
+        r"that the log does not have; to have them counted, read the log with --all-users \.\.\.\n",
+        errors,
+    )
+
+
+def test_all_users_and_items_are_counted_where_they_are_named(figures, part):
+    """The error-imputation-based estimator goes over all pairs."""
+    options = ("--predictions", "x=scores.csv", "--estimators", "eib", "--propensity", "constant")
+    found = figures(part / "part.csv", *options, "--all-users", part / "users.txt")
+    log = vr.read_log(part / "part.csv", all_users=part / "users.txt")
+    assert log.n_users == SHAPE[0]
+    alone = vr.estimate(
+        vr.read_predictions("scores.csv", log),
+        log,
+        propensities=vr.ConstantPropensity().fit(log),
+        estimators="eib",
+    )
+    assert found["recommenders"]["x"] == numbers(alone)
+
+
+@pytest.mark.parametrize("verb", ["audit", "estimate", "plan-audit"])
+def test_the_verbs_on_a_log_read_it_by_the_same_options(run, verb):
+    listed = set(re.findall(r"--[\w-]+", run(verb, "--help")[1]))
+    reading = {
+        "user",
+        "item",
+        "rating",
+        "positive-from",
+        "timestamp",
+        "duplicates",
+        "delimiter",
+        "all-users",
+        "all-items",
+    }
+    assert {f"--{name}" for name in reading} <= listed
+
+
+def test_a_column_that_cannot_be_told_is_named_with_its_file_and_option(estimate, tmp_path):
+    (tmp_path / "odd.csv").write_text("user,item,f\nu01,10,0.5\n")
+    errors = estimate("log.csv", "--predictions", f"x={tmp_path}/odd.csv")[2]
+    assert errors.startswith(
+        "verirec: odd.csv: cannot tell which column is the score (none has a usual name); name it: "
+    )
+    assert "name it: --score-column ...;" in errors
+
+
 def test_predictions_of_zero_and_one_can_be_clipped(figures, folder):
     np.save(folder / "hard.npy", (np.load(folder / "matrix.npy") > 0.5).astype(float))
     shown = figures("log.csv", "--predictions", "mine=hard.npy", "--clip", 0.01)
@@ -405,7 +490,7 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--audit-labels", "audit.csv", "--rho01", 0.1], r"one of the three"),
     (["log.csv", *GIVEN, "--audit-labels", "no.csv"], r"no file '?no\.csv'?"),
     (["log.csv", *GIVEN, "--audit-labels", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
-    (["log.csv", *GIVEN, "--positive-from", 2], r"positive_from=2 makes all [\d,]+ labels 0"),
+    (["log.csv", *GIVEN, "--positive-from", 2], r"--positive-from 2 makes all [\d,]+ labels 0"),
     (["stars.csv", *GIVEN], r"cannot tell which column is the user"),
     (["stars.csv", *GIVEN, "--user", "who", "--item", "what"], r"stars'? must be 0/1, or needs a rule"),
     (
@@ -466,7 +551,7 @@ BAD_PREDICTIONS = [
     (
         "one.npy",
         with_value(1.0),
-        r"probabilities strictly between 0 and 1; 2 of 2,000 predictions are not \(first: 1, 1\); clip=1e-6 would",
+        r"probabilities strictly between 0 and 1; 2 of 2,000 predictions are not \(first: 1, 1\); --clip 1e-6 would",
     ),
     ("high.npy", with_value(3.5), r"strictly between 0 and 1; 2 of 2,000 predictions are not \(first: 3\.5, 3\.5\)"),
     ("shape.npy", np.full((SHAPE[0], SHAPE[1] + 1), 0.4), r"must have shape \(50, 40\); got \(50, 41\)"),

@@ -103,6 +103,22 @@ def test_an_interruption_says_that_it_stopped(run, monkeypatch):
     assert run("demo")[2] == "verirec: stopped\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied", "/data/log.csv"), "cannot use '/data/log.csv': Permission denied"),
+        (FileNotFoundError(2, "No such file or directory", Path("a")), "cannot use 'a': No such file or directory"),
+        (OSError(28, "No space left on device"), "the system refused: No space left on device"),
+        (OSError("broken"), "the system refused: broken"),
+        (OSError(), "the system refused: OSError"),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_what_the_system_refuses_is_told_by_its_path_and_the_reason(run, monkeypatch, error, message):
+    monkeypatch.setattr(verirec.experiments, "run_demo", raising(error))
+    assert run("demo") == (2, "", f"verirec: {message}\n")
+
+
 def run_with_closed_output(*arguments):
     """Run the command with nobody left to read its output."""
     reader, writer = os.pipe()

@@ -11,7 +11,6 @@ import pytest
 
 from refusals import check_refusal
 from verirec import AuditSample, FeedbackLog, read_log
-from verirec.data.files import read_pairs
 from verirec.data.roles import Roles, ScoreRoles, TruthRoles
 from verirec.exceptions import (
     AuditError,
@@ -317,7 +316,12 @@ BAD_FILES = [
         ColumnError,
         r"user, item, user, label$",
     ),
-    ("no.csv", "user,item\n1,2\n", ColumnError, r"^cannot tell which column is the rating \(none has a usual name\)"),
+    (
+        "no.csv",
+        "user,item\n1,2\n",
+        ColumnError,
+        r"^no\.csv: cannot tell which column is the rating \(none has a usual name\)",
+    ),
     ("two.csv", "user,item,label,stars\n1,2,1,5\n", ColumnError, r"several could be it: label, stars"),
     ("other.csv", GOOD.replace(",", ";"), ColumnError, r"the only column is 'user;item;label': .*delimiter="),
     (
@@ -419,8 +423,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path, name):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"user": "who"}, ColumnError, r"^no column 'who' \(for user\); the columns are: user, item, label$"),
-        ({"timestamp": "t"}, ColumnError, r"^no column 't' \(for timestamp\); the columns are: user, item, label$"),
+        ({"user": "who"}, ColumnError, r"^log\.csv: no column 'who' \(for user\); the columns are: user, item, label$"),
+        (
+            {"timestamp": "t"},
+            ColumnError,
+            r"^log\.csv: no column 't' \(for timestamp\); the columns are: user, item, label$",
+        ),
         ({"delimiter": ",,"}, ParameterError, r"^delimiter must be one ASCII character; got ',,'$"),
         ({"delimiter": "\n"}, ParameterError, r"delimiter"),
         ({"duplicates": "newest"}, ParameterError, r"^duplicates must be one of .*; got 'newest'$"),
@@ -518,14 +526,16 @@ RECBOLE_PAIRS = {"user": "token", "item": "token", "true_label": "float"}
 )
 def test_pairs_of_every_format_are_positions_in_the_order_of_the_file(write, small_text_log, name, content):
     file = write(name, content)
-    users, items, numbers = read_pairs(file, TruthRoles(), small_text_log, "audit:", "an audit")
-    assert (users.tolist(), items.tolist(), numbers.tolist()) == ([2, 0], [1, 0], [1, 0])
     audit = AuditSample.from_file(file, small_text_log)
     assert (audit.users.tolist(), audit.items.tolist(), audit.true_labels.tolist()) == ([2, 0], [1, 0], [1, 0])
 
 
-@pytest.mark.parametrize("numbers", [["true", "false"], ["1.0", "0.0"], ["1", "0"]])
-def test_true_labels_may_be_booleans_or_floats(write, small_text_log, numbers):
+@pytest.mark.parametrize(
+    "numbers",
+    [["true", "false"], ["1.0", "0.0"], ["1", "0"], ["yes", "no"], ["Yes", " NO "], ["TRUE", "no"], ["1", "No"]],
+    ids=" ".join,
+)
+def test_true_labels_may_be_numbers_booleans_or_words(write, small_text_log, numbers):
     file = write("audit.csv", f"user,item,truth\na,1,{numbers[0]}\nb,2,{numbers[1]}\n")
     assert AuditSample.from_file(file, small_text_log).true_labels.tolist() == [1, 0]
 
@@ -537,8 +547,14 @@ def test_the_usual_names_of_true_labels_are_found(write, small_text_log, name):
 
 
 BAD_AUDITS = [
-    ("two.csv", "user,item,true_label\na,1,2\n", AuditError, r"true_labels must be 0/1; 1 are not$"),
-    ("word.csv", "user,item,truth\na,1,yes\n", FileFormatError, r"^word\.csv: truth must be numbers; got string$"),
+    ("two.csv", "user,item,true_label\na,1,2\n", AuditError, r"^two\.csv: true_label must be 0 or 1, .*in 1 of 1 rows"),
+    (
+        "word.csv",
+        "user,item,truth\na,1,\na,1,yes\nb,2,maybe\n",
+        AuditError,
+        r"^word\.csv: truth must be 0 or 1, yes or no, true or false; it is not in 1 of 3 rows \(first: 2, counting "
+        r"from 0\), where row 2 has 'maybe'$",
+    ),
     ("gap.csv", "user,item,truth\na,1,\n", EmptyLogError, r"^gap\.csv has no row with a true_label$"),
     (
         "new.csv",
@@ -547,8 +563,14 @@ BAD_AUDITS = [
         r"^new\.csv: user is not in the log in 1 of 1 rows \(first: 0, counting from 0\); the first is 'z'$",
     ),
     ("none.csv", "user,item,truth\n", EmptyLogError, r"^none\.csv is empty"),
-    ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^cannot tell which column is the true_label"),
-    ("date.csv", "user,item,truth\na,1,2020-01-01\n", FileFormatError, r"truth must be numbers; got date32"),
+    ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^no\.csv: cannot tell which column is the true_label"),
+    ("date.csv", "user,item,truth\na,1,2020-01-01\n", AuditError, r"truth must be 0 or 1, .*; got date32"),
+    (
+        "semicolons.csv",
+        "user;item;truth\na;1;1\n",
+        ColumnError,
+        r"^semicolons\.csv: .*: if a file's fields are parted otherwise, write it with commas \(\.csv\) or tabs",
+    ),
     (
         "log.txt",
         "",
@@ -561,6 +583,12 @@ BAD_AUDITS = [
 @pytest.mark.parametrize(("name", "content", "error", "message"), BAD_AUDITS, ids=[case[0] for case in BAD_AUDITS])
 def test_a_bad_audit_is_refused_in_one_line(write, small_text_log, name, content, error, message):
     check_refusal(lambda: AuditSample.from_file(write(name, content), small_text_log), error, message)
+
+
+def test_rows_of_an_audit_are_counted_as_in_the_file(write, small_text_log):
+    file = write("audit.csv", "user,item,truth\na,1,\na,1,1\nz,1,1\n")
+    message = r"^audit\.csv: user is not in the log in 1 of 3 rows \(first: 2, counting from 0\); the first is 'z'$"
+    check_refusal(lambda: AuditSample.from_file(file, small_text_log), UnknownIdError, message)
 
 
 def test_an_audit_that_is_not_there_is_named(tmp_path, small_text_log):
@@ -582,9 +610,15 @@ def test_an_audit_may_have_the_logs_label_beside_the_true_one(write, small_text_
 
 def test_two_columns_that_could_both_be_true_leave_it_open(write, small_text_log):
     file = write("audit.csv", "user,item,truth,true_label\na,1,0,1\n")
-    message = r"^cannot tell which column is the true_label \(several could be it: truth, true_label\)"
+    message = r"^audit\.csv: cannot tell which column is the true_label \(several could be it: truth, true_label\)"
     check_refusal(lambda: AuditSample.from_file(file, small_text_log), ColumnError, message)
     assert AuditSample.from_file(file, small_text_log, true_label="truth").true_labels.tolist() == [0]
+
+
+def test_the_logs_own_columns_are_looked_for_in_an_audit(write, small_text_log):
+    file = write("audit.csv", "who,item,truth\na,1,1\n")
+    columns = {"user": "who", "item": "what"}
+    assert AuditSample.from_file(file, small_text_log, log_columns=columns).users.tolist() == [0]
 
 
 def test_the_hint_for_an_audit_names_what_can_be_given(write, small_text_log):
@@ -616,3 +650,48 @@ def test_each_kind_of_file_has_its_own_usual_names(roles, columns, third):
 def test_errors_call_the_third_column_what_its_users_call_it(roles, word):
     check_refusal(lambda: roles(rating="x").settle(["user", "item"]), ColumnError, rf"^no column 'x' \(for {word}\)")
     check_refusal(lambda: roles().settle(["user", "item"]), ColumnError, rf"^cannot tell which column is the {word} ")
+
+
+# Catalogues from files
+
+
+@pytest.mark.parametrize(
+    ("log", "users", "expected"),
+    [
+        ("user,item,label\n3,1,1\n1,1,0\n", "1\n2\n\n3\n", [1, 2, 3]),
+        ("user,item,label\n3,1,1\n1,1,0\n", "\ufeff1 \r\nx\r\n3\r\n", ["1", "3", "x"]),
+        ("user,item,label\n007,1,1\n7,1,0\n", "007\n7\n8\n", ["007", "7", "8"]),
+        (pa.table({"user": [3, 1], "item": [1, 1], "label": [1, 0]}), "1\n2\n3\n", [1, 2, 3]),
+        (pa.table({"user": ["3", "1"], "item": [1, 1], "label": [1, 0]}), "1\n2\n3\n", ["1", "2", "3"]),
+    ],
+    ids=["integers", "a word among them", "leading zeros", "parquet of integers", "parquet of strings"],
+)
+def test_all_users_may_be_a_text_file_of_ids(write, tmp_path, log, users, expected):
+    (tmp_path / "users.txt").write_text(users, newline="")
+    if isinstance(log, pa.Table):
+        file = tmp_path / "log.parquet"
+        pq.write_table(log, file)
+    else:
+        file = write("log.csv", log)
+    read = read_log(file, all_users=tmp_path / "users.txt")
+    assert read.user_ids.ids().tolist() == expected
+    logged = log["user"].to_pylist() if isinstance(log, pa.Table) else [line.split(",")[0] for line in log.split()[1:]]
+    assert [str(one) for one in read.user_ids.ids(read.users)] == [str(one) for one in logged]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, FileFormatError, r"^no file '.*users\.txt'$"),
+        ("\n \n", EmptyLogError, r"^users\.txt is empty: it must have at least one id$"),
+        (b"\xff\xfe\x00", FileFormatError, r"^users\.txt is not a readable text file: "),
+        ("a\nb\na\n", IdError, r"^all_users, users\.txt, must be distinct; 1 occur more than once \(first: 'a'\)$"),
+        ("b\n", UnknownIdError, r"^column 'user' has ids outside the catalogue in 1 of 1 rows"),
+    ],
+    ids=["none", "empty", "no text", "twice", "too few"],
+)
+def test_a_bad_file_of_ids_is_refused_in_one_line(write, tmp_path, content, error, message):
+    log = write("log.csv", "user,item,label\na,1,1\n")
+    if content is not None:
+        (tmp_path / "users.txt").write_bytes(content if isinstance(content, bytes) else content.encode())
+    check_refusal(lambda: read_log(log, all_users=tmp_path / "users.txt"), error, message)

@@ -27,6 +27,7 @@ from verirec.exceptions import (
     ParameterError,
     PredictionError,
     UnknownIdError,
+    UnknownIdWarning,
 )
 
 USERS, ITEMS = ["ann", "bob", "cy"], [10, 20]
@@ -193,21 +194,83 @@ def test_factors_in_the_order_of_their_ids_are_brought_into_the_logs(save, log, 
     assert (dense(read_predictions(save("f.npz", shuffled), log)) == dense(Factors(**parts))).all()
 
 
-def test_factors_of_ids_that_the_log_does_not_have_are_refused(save, log):
+def test_factors_of_ids_that_the_log_does_not_have_are_left_out(save, log):
     parts = full()
     more = parts | {
         "user_ids": np.array(["zoe", *USERS]),
         "user_factors": np.vstack([np.full(4, 99.0), parts["user_factors"]]),
         "user_constants": np.append(99.0, parts["user_constants"]),
     }
-    message = r"^f\.npz: user_ids are not all in the catalogue: unknown in 1 of 4 rows .*; the first is 'zoe'$"
-    check_refusal(lambda: read_predictions(save("f.npz", more), log), UnknownIdError, message)
+    with pytest.warns(UnknownIdWarning) as told:
+        read = read_predictions(save("f.npz", more), log)
+    assert [str(one.message) for one in told] == [
+        "f.npz: factors are left out, of 1 user (first: 'zoe') that the log does not have; to have them counted, read "
+        "the log with all_users=..."
+    ]
+    assert (dense(read) == dense(Factors(**parts))).all()
 
 
 def test_factors_must_be_there_for_all_ids_of_the_log(save, log):
     fewer = full() | {"user_ids": np.array(USERS[:2])}
-    message = r"^the log's user ids are not all in the catalogue: unknown in 1 of 3 rows .*; the first is 'cy'$"
+    message = r"^f\.npz: user_ids lack 1 of the log's 3 users; the first is 'cy'$"
     check_refusal(lambda: read_predictions(save("f.npz", fewer), log), UnknownIdError, message)
+
+
+# What the log does not have
+
+
+FULL = "user,item,score\nzoe,10,0.1\nann,10,0.2\nann,77,0.3\nzoe,77,0.4\nyan,20,0.5\ncy,20,0.6\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_of_ids_that_the_log_does_not_have_are_left_out_with_one_warning(save, log, ending):
+    content = FULL
+    if ending == "parquet":
+        lines = [line.split(",") for line in FULL.split()[1:]]
+        users, items, scores = zip(*lines, strict=True)
+        content = pa.table({"user": users, "item": list(map(int, items)), "score": list(map(float, scores))})
+    with pytest.warns(UnknownIdWarning) as told:
+        users, items, scores = read_predictions(save(f"s.{ending}", content), log)
+    assert (users.tolist(), items.tolist(), scores.tolist()) == ([0, 2], [0, 1], [0.2, 0.6])
+    assert [str(one.message) for one in told] == [
+        f"s.{ending}: 4 of 6 rows are left out, of 2 users (first: 'zoe', 'yan') and 1 item (first: 77) that the log "
+        "does not have; to have them counted, read the log with all_users=... and all_items=..."
+    ]
+
+
+def test_ids_of_another_kind_among_those_of_the_log_are_left_out_too(save, log):
+    with pytest.warns(UnknownIdWarning, match=r"1 of 4 rows are left out, of 1 item \(first: 'new'\)"):
+        _, items, _ = read_predictions(save("s.csv", table() + "ann,new,0.5\n"), log)
+    assert items.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("zoe,10,1\nyan,20,1\n", r"^s\.csv: user is not in the log in 2 of 2 rows \(first: 0, 1,.*first is 'zoe'$"),
+        ("ann,30,1\n", r"^s\.csv: item is not in the log in 1 of 1 rows .*first is 30$"),
+        ("zoe,10,1\nann,30,1\n", r"^s\.csv: no row has both a user and an item of the log$"),
+    ],
+)
+def test_a_file_that_has_nothing_of_the_log_is_refused(save, log, rows, message):
+    check_refusal(lambda: read_predictions(save("s.csv", f"user,item,score\n{rows}"), log), UnknownIdError, message)
+
+
+def test_with_all_users_and_items_nothing_is_left_out(save, tmp_path):
+    (tmp_path / "users.txt").write_text("ann\nbob\ncy\nzoe\nyan\n")
+    log = read_log(
+        save("log.csv", "user,item,label\nann,10,1\nbob,20,0\n"),
+        all_users=tmp_path / "users.txt",
+        all_items=[10, 20, 77],
+    )
+    assert len(read_predictions(save("s.csv", FULL), log)[0]) == 6
+
+
+@pytest.mark.parametrize("names", [("who", "what"), ("who", "item"), ("user", "item")], ids=" ".join)
+def test_the_logs_own_columns_are_looked_for_before_the_usual_ones(save, log, names):
+    file = save("s.csv", table(names=(*names, "score")))
+    read = read_predictions(file, log, log_columns={"user": "who", "item": "what"})
+    assert read[2].tolist() == [0.25, 0.5, 0.75]
 
 
 # What is refused
@@ -271,7 +334,7 @@ BAD = [
         "ids.npz",
         full() | {"user_ids": ["ann", "bob", "dan"]},
         UnknownIdError,
-        r"^ids\.npz: user_ids are not all .* is 'dan'$",
+        r"^ids\.npz: user_ids lack 1 of the log's 3 users; the first is 'cy'$",
     ),
     ("ids.npz", full() | {"user_ids": [1, 2, 3]}, UnknownIdError, r"^ids\.npz: user_ids: integers .* has strings$"),
     ("ids.npz", full() | {"item_ids": [10.0, 20.0]}, IdError, r"^item_ids holds 2 floats"),
@@ -303,19 +366,17 @@ BAD = [
     ("gap.csv", table() + "ann,10,\n", MissingValueError, r"^gap\.csv: score has missing values in 1 of 4 rows"),
     ("nan.csv", table() + "ann,10,NaN\n", MissingValueError, r"^nan\.csv: score has missing values in 1 of 4 rows"),
     ("gap.csv", table() + ",10,0.5\n", MissingValueError, r"^gap\.csv: user has missing values in 1 of 4 rows"),
-    (
-        "new.csv",
-        table() + "ann,30,0.5\n",
-        UnknownIdError,
-        r"^new\.csv: item is not in the log in 1 of 4 rows .* is 30$",
-    ),
-    ("new.csv", table() + "dan,10,0.5\n", UnknownIdError, r"^new\.csv: user is not in the log .*the first is 'dan'$"),
     ("kind.csv", "user,item,score\nann,x,0.5\n", UnknownIdError, r"item: strings .* the catalogue has integers$"),
     ("float.csv", "user,item,score\nann,10.0,0.5\n", IdError, r"^float\.csv: item holds 1 floats"),
-    ("no.csv", "user,item\nann,10\n", ColumnError, r"^cannot tell which column is the score \(none has.*score=\.\.\."),
+    ("no.csv", "user,item\nann,10\n", ColumnError, r"^no\.csv: cannot tell which column is the score \(none has"),
     ("two.csv", "user,item,score,rating\nann,10,1,1\n", ColumnError, r"several could be it: score, rating"),
     ("twice.csv", "user,item,score,score\nann,10,1,1\n", ColumnError, r"^twice\.csv has a column twice"),
-    ("one.csv", "user;item;score\nann;10;1\n", ColumnError, r"the only column is"),
+    (
+        "one.csv",
+        "user;item;score\nann;10;1\n",
+        ColumnError,
+        r"^one\.csv: .*the only column is .*, write it with commas",
+    ),
     ("s.xlsx", table(), ParameterError, r"must end in .*; got 's\.xlsx'$"),
     ("s", table(), ParameterError, r"must end in .*; got 's'$"),
 ]
@@ -349,10 +410,11 @@ def test_a_truncated_archive_is_not_left_open(save, log):
 
 def test_a_named_column_that_is_not_there_is_told(save, log):
     file = save("s.csv", table())
-    check_refusal(lambda: read_predictions(file, log, score="f"), ColumnError, r"^no column 'f' \(for score\); the col")
-    check_refusal(
-        lambda: read_predictions(file, log, score="item"), ColumnError, r"^column 'item' cannot be both the score and"
-    )
+    for change, message in (
+        ("f", r"^s\.csv: no column 'f' \(for score\); the col"),
+        ("item", r"^s\.csv: column 'item' cannot be both the score and"),
+    ):
+        check_refusal(lambda score=change: read_predictions(file, log, score=score), ColumnError, message)
 
 
 MISSING = ["missing.csv", "missing.parquet", "folder.csv"]
@@ -429,14 +491,6 @@ def test_a_rotten_compressed_archive_is_refused(save, log):
 def test_a_matrix_whose_header_is_broken_is_refused(save, log):
     rotten = NPY.replace(b"}", b" ", 1)
     check_refusal(lambda: read_predictions(save("m.npy", rotten), log), FileFormatError, r"^m\.npy is not a readable")
-
-
-def test_the_rows_of_unknown_ids_are_those_of_the_file(save, log):
-    content = (
-        "user,item,score\n" + "ann,10,0.5\nbob,10,0.5\ncy,10,0.5\nann,20,0.5\nbob,20,0.5\nabe,20,0.5\nabe,10,0.5\n"
-    )
-    expected = r"^s\.csv: user is not in the log in 2 of 7 rows \(first: 5, 6, counting from 0\); the first is 'abe'$"
-    check_refusal(lambda: read_predictions(save("s.csv", content), log), UnknownIdError, expected)
 
 
 def test_the_endings_of_predictions_are_named(save, log):

@@ -241,3 +241,10 @@ def test_triples_have_no_score_for_an_item_beyond_the_grid():
     predictions = as_predictions(([1], [0], [0.9]), N_USERS, N_ITEMS)
     with pytest.raises((PredictionError, IndexError)):
         predictions.at([0], [N_ITEMS])
+
+
+def test_what_is_covered_is_told_only_where_it_is_not_all():
+    assert as_predictions(([1, 0], [2, 1], [0.5, 0.5]), 2, 3).covered.tolist() == [1, 5]
+    whole = ([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [0.5] * 6)
+    for predictions in (whole, np.full((2, 3), 0.5), lambda users, items: users / 10):
+        assert as_predictions(predictions, 2, 3).covered is None

@@ -339,7 +339,7 @@ CLIP = "; clip=1e-6 would keep them inside$"
         ),
         (with_value(1, HALF, *SEEN), {"estimators": "ips"}, PredictionError, rf"are not \(first: 1, 1\){CLIP}"),
         (with_value(1, HALF, *UNSEEN), {}, PredictionError, f"the log loss needs .*; 3 of {CELLS} pred.*{CLIP}"),
-        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, rf"\(first: -0.1, -0.1, -0.1\){CLIP}"),
+        (with_value(-0.1, HALF, *UNSEEN), {}, PredictionError, r"\(first: -0.1, -0.1, -0.1\); these look like scores"),
         (with_value(1.5, HALF, *UNSEEN), {"clip": 0.7}, ParameterError, "clip must be .*below 0.5; got 0.7"),
     ],
 )

@@ -566,3 +566,11 @@ def test_all_corners_of_a_region_rest_on_the_same_draws(grid, sample, imputation
     assert by_seed.interval == pytest.approx(
         (min(one.interval[0] for one in at), max(one.interval[1] for one in at)), rel=1e-12
     )
+
+
+def test_estimates_are_small_tables_in_a_notebook():
+    one = vr.Estimate(0.512345678, 0.01, (0.49, 0.53))
+    assert "<td>0.51235</td>" in one._repr_html_()
+    assert "<th>0.95 interval</th><td>0.49 to 0.53</td>" in one._repr_html_()
+    wide = vr.EstimateRange((0.3, 0.7), (0.25, 0.75), 0.9, one, one)
+    assert "<td>0.3 to 0.7</td></tr><tr><th>0.9 interval</th><td>0.25 to 0.75</td>" in wide._repr_html_()

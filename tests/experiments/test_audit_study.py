@@ -493,17 +493,17 @@ def test_warnings_are_collected_once_and_not_shown(world, recommenders):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = run_audit(
-            world.log, recommenders, audit=audit_of(world, 150), propensities=np.full(SHAPE, 0.5), random_state=0
+            world.log, recommenders, audit=audit_of(world, 30), propensities=np.full(SHAPE, 0.5), random_state=0
         )
     assert len(found.warnings) == len(set(found.warnings))
-    assert len([warning for warning in found.warnings if "an audit of 150 pairs" in warning]) == 1
+    assert len([warning for warning in found.warnings if "an audit of 30 pairs" in warning]) == 1
     assert len([warning for warning in found.warnings if "weights add up to" in warning]) == 1
 
 
 def test_what_is_collected_is_what_the_single_calls_warn_of(world, recommenders):
-    found = run_audit(world.log, recommenders, audit=audit_of(world, 150), propensities=np.full(SHAPE, 0.5))
+    found = run_audit(world.log, recommenders, audit=audit_of(world, 30), propensities=np.full(SHAPE, 0.5))
     with pytest.warns(SmallAuditWarning) as small:
-        rates = vr.AuditNoiseRates().fit(world.log, audit=audit_of(world, 150))
+        rates = vr.AuditNoiseRates().fit(world.log, audit=audit_of(world, 30))
     with pytest.warns(MisfitWarning) as misfit:
         vr.estimate(recommenders["sharp"], world.log, propensities=np.full(SHAPE, 0.5), noise_rates=rates)
     assert {str(one.message) for one in [*small, *misfit]} <= set(found.warnings)

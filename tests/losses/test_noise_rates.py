@@ -368,3 +368,21 @@ def test_observe_and_the_plain_chances_agree(rates):
     for label in (0, 1):
         seen = NoiseRates(*rates).observe(np.full(10_000, label), uniforms).mean()
         assert seen == pytest.approx(chance(1, label, *rates), abs=1e-4)
+
+
+def test_corners_and_lattice_are_made_once_and_change_nothing_of_a_region():
+    region = NoiseRegion(0.3, 0.2)
+    assert region.corners is region.corners
+    assert region.lattice is region.lattice
+    assert region == NoiseRegion(0.3, 0.2)
+    assert hash(region) == hash(NoiseRegion(0.3, 0.2))
+
+
+def test_rates_are_a_small_table_in_a_notebook():
+    known = NoiseRates(0.2, 0.1)._repr_html_()
+    assert "known" in known
+    assert "<td>0.2</td>" in known
+    facts = {"method": "audit, <joint>", "audited": 300}
+    estimated = NoiseRates(0.2, 0.1, ((0.0004, 0), (0, 0.0001)), diagnostics=facts)._repr_html_()
+    assert "<td>0.2 [0.1608, 0.2392]</td>" in estimated
+    assert "audit, &lt;joint&gt;" in estimated

@@ -282,7 +282,6 @@ def test_all_that_cover_a_part_are_named(world, recommenders):
     assert [sentence.partition(" cannot")[0] for sentence in said] == ["early and late"]
 
 
-@pytest.mark.xfail(strict=True, reason="'cannot be compared with the others' is said where there are no others")
 def test_where_all_cover_a_part_it_is_not_said_that_there_are_others(world, recommenders):
     log = world.log
     given = {

@@ -13,9 +13,12 @@ from verirec.checks import one_of
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     PROPENSITIES,
+    AllItems,
+    AllUsers,
     AuditLabels,
     Clip,
     Confidence,
+    Delimiter,
     Duplicates,
     Item,
     LogFile,
@@ -54,6 +57,9 @@ def audit_command(
     positive_from: PositiveFrom = None,
     timestamp: Timestamp = None,
     duplicates: Duplicates = "error",
+    delimiter: Delimiter = None,
+    all_users: AllUsers = None,
+    all_items: AllItems = None,
     score_column: ScoreColumn = None,
     propensity: Propensity = "logistic",
     propensity_column: PropensityColumn = None,
@@ -87,11 +93,18 @@ def audit_command(
             propensity=propensity_column,
             timestamp=timestamp,
             duplicates=duplicates,
+            delimiter=delimiter,
+            all_users=all_users,
+            all_items=all_items,
         )
+        columns = {"user": user, "item": item}
         found = run_audit(
             table,
-            {name: read_predictions(file, table, score=score_column) for name, file in files.items()},
-            audit=read_audit(audit_labels, table),
+            {
+                name: read_predictions(file, table, score=score_column, log_columns=columns)
+                for name, file in files.items()
+            },
+            audit=read_audit(audit_labels, table, columns),
             noise_rates=rates,
             propensities=fitted_propensities("logged" if propensity_column else propensity, table),
             loss=loss,

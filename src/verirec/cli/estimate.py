@@ -16,9 +16,12 @@ from verirec.checks import one_of
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     PROPENSITIES,
+    AllItems,
+    AllUsers,
     AuditLabels,
     Clip,
     Confidence,
+    Delimiter,
     Duplicates,
     Item,
     LogFile,
@@ -74,6 +77,9 @@ def estimate_command(
     positive_from: PositiveFrom = None,
     timestamp: Timestamp = None,
     duplicates: Duplicates = "error",
+    delimiter: Delimiter = None,
+    all_users: AllUsers = None,
+    all_items: AllItems = None,
     score_column: ScoreColumn = None,
     propensity: Propensity = "logistic",
     propensity_column: PropensityColumn = None,
@@ -103,14 +109,18 @@ def estimate_command(
             propensity=propensity_column,
             timestamp=timestamp,
             duplicates=duplicates,
+            delimiter=delimiter,
+            all_users=all_users,
+            all_items=all_items,
         )
     propensities = fitted_propensities("logged" if propensity_column else propensity, table)
-    noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed)
+    columns = {"user": user, "item": item}
+    noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed, columns)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):
             results[name] = estimate(
-                read_predictions(file, table, score=score_column),
+                read_predictions(file, table, score=score_column, log_columns=columns),
                 table,
                 propensities=propensities,
                 noise_rates=noise.rates,
@@ -144,13 +154,14 @@ def _noise(
     propensities: Propensities,
     confidence: float,
     seed: int,
+    columns: dict[str, str | None],
 ) -> _Noise:
     given = rho01 is not None or rho10 is not None
     if given + (audit_labels is not None) + region > 1:
         raise ParameterError("give --rho01 and --rho10, or --audit-labels, or --region: one of the three")
     if given:
         return _Noise(given_rates(rho01, rho10), "given")
-    audit = read_audit(audit_labels, log)
+    audit = read_audit(audit_labels, log, columns)
     if audit is not None:
         return _Noise(*rates_from_audit(log, audit, propensities, seed))
     if region:

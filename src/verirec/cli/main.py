@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
+import typer.main
 
 from verirec import __version__
 from verirec.cli import datasets, demo, reproduce
 from verirec.cli.audit import audit_command
 from verirec.cli.estimate import estimate_command
+from verirec.cli.messages import in_options
 from verirec.cli.plan_audit import plan_audit_command
 from verirec.exceptions import VerirecError, VerirecWarning
 
@@ -61,13 +64,13 @@ def main() -> None:
             warnings.showwarning = _one_line_warning
             code = app(standalone_mode=False) or 0
     except VerirecError as error:
-        _end(2, str(error))
+        _end(2, in_options(str(error), _options()))
     except _MISTAKEN_ARGUMENTS as error:
         _end(2, error.format_message())
     except typer.Abort:
         code = _INTERRUPTED
     except OSError as error:
-        _end(2, f"cannot write the output: {error.strerror or error}")
+        _end(2, _refused_by_the_system(error))
     if code == _INTERRUPTED:
         _end(code, "stopped")
     sys.exit(code)
@@ -78,6 +81,25 @@ def _end(code: int, message: str) -> NoReturn:
     sys.exit(code)
 
 
+def _options() -> dict[str, str]:
+    """Give the options of the verb that runs, by their names in Python."""
+    command: Any = typer.main.get_command(app)
+    for argument in sys.argv[1:]:
+        below = getattr(command, "commands", {}).get(argument)
+        if below is None:
+            break
+        command = below
+    return {one.name: one.opts[0] for one in command.params if one.opts[0].startswith("--")}
+
+
+def _refused_by_the_system(error: OSError) -> str:
+    """Say which file or folder the system refused, and why."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return (
+        f"cannot use {os.fsdecode(error.filename)!r}: {reason}" if error.filename else f"the system refused: {reason}"
+    )
+
+
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     name = "warning" if issubclass(category, VerirecWarning) else category.__name__
-    typer.echo(f"verirec: {name}: {message}", err=True)
+    typer.echo(f"verirec: {name}: {in_options(str(message), _options())}", err=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -28,6 +29,16 @@ Rating = Annotated[str | None, typer.Option(help="The log's column of ratings or
 PositiveFrom = Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")]
 Timestamp = Annotated[str | None, typer.Option(help="The log's column of times.")]
 Duplicates = Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="One character that parts the log's fields, where its ending says otherwise; \\\\t is a tab."),
+]
+AllUsers = Annotated[
+    Path | None, typer.Option(help="Text file of all user ids, one a line, where they are more than the log shows.")
+]
+AllItems = Annotated[
+    Path | None, typer.Option(help="Text file of all item ids, one a line, where they are more than the log shows.")
+]
 Propensity = Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")]
 PropensityColumn = Annotated[
     str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
@@ -47,9 +58,34 @@ PREDICTIONS_HELP: Final = (
 )
 
 
-def load_log(path: Path, **columns: Any) -> FeedbackLog:
-    """Read the log."""
-    return read_log(path, **columns)
+def load_log(
+    path: Path,
+    *,
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    positive_from: float | None,
+    timestamp: str | None,
+    duplicates: str,
+    delimiter: str | None,
+    all_users: Path | None,
+    all_items: Path | None,
+    propensity: str | None = None,
+) -> FeedbackLog:
+    """Read the log by the options that every verb on a log has; a delimiter may be spelt as shells let one write it."""
+    return read_log(
+        path,
+        user=user,
+        item=item,
+        rating=rating,
+        positive_from=positive_from,
+        timestamp=timestamp,
+        duplicates=duplicates,  # type: ignore[arg-type]
+        delimiter="\t" if delimiter == "\\t" else delimiter,
+        all_users=all_users,
+        all_items=all_items,
+        propensity=propensity,
+    )
 
 
 def named_files(given: list[str]) -> dict[str, Path]:
@@ -80,6 +116,6 @@ def given_rates(rho01: float | None, rho10: float | None) -> NoiseRates | None:
     return None if rho01 is None or rho10 is None else NoiseRates(rho01, rho10)
 
 
-def read_audit(path: Path | None, log: FeedbackLog) -> AuditSample | None:
-    """Read an audit file, if there is one."""
-    return None if path is None else AuditSample.from_file(path, log)
+def read_audit(path: Path | None, log: FeedbackLog, columns: Mapping[str, str | None]) -> AuditSample | None:
+    """Read an audit file, if there is one; `columns` are the log's, which it may have too."""
+    return None if path is None else AuditSample.from_file(path, log, log_columns=columns)

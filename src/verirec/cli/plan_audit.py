@@ -9,7 +9,10 @@ import typer
 from rich.console import Console
 
 from verirec.cli.options import (
+    AllItems,
+    AllUsers,
     Confidence,
+    Delimiter,
     Duplicates,
     Item,
     LogFile,
@@ -23,7 +26,7 @@ from verirec.cli.options import (
     given_rates,
     load_log,
 )
-from verirec.nuisances.noise_rates import plan_audit
+from verirec.nuisances.noise_rates import AuditPlan, plan_audit
 
 
 def plan_audit_command(
@@ -38,6 +41,9 @@ def plan_audit_command(
     positive_from: PositiveFrom = None,
     timestamp: Timestamp = None,
     duplicates: Duplicates = "error",
+    delimiter: Delimiter = None,
+    all_users: AllUsers = None,
+    all_items: AllItems = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
 ) -> None:
@@ -47,9 +53,9 @@ def plan_audit_command(
 
     Example: verirec plan-audit ratings.csv --positive-from 4 --half-width .03 --out audit.csv
     """
-    from verirec.reports.writing import check_writable, write_table
+    from verirec.reports.writing import check_writable_file, write_table
 
-    check_writable(out.parent)
+    check_writable_file(out)
     with Console(stderr=True).status("Choosing the pairs"):
         table = load_log(
             log,
@@ -59,6 +65,9 @@ def plan_audit_command(
             positive_from=positive_from,
             timestamp=timestamp,
             duplicates=duplicates,
+            delimiter=delimiter,
+            all_users=all_users,
+            all_items=all_items,
         )
         plan = plan_audit(
             table, half_width=half_width, confidence=confidence, guess=given_rates(rho01, rho10), random_state=seed
@@ -69,7 +78,13 @@ def plan_audit_command(
     if plan.simple is not None:
         console.print(f"Chosen at random it would take {plan.simple:,}.", soft_wrap=True)
     console.print(
-        f"Expected half-widths: {plan.expected[0]:.3f} of rho01, {plan.expected[1]:.3f} of rho10, if they are about "
-        f"{plan.guess.rho01:.2f} and {plan.guess.rho10:.2f}.",
+        f"Expected half-widths: {plan.expected[0]:.3f} of rho01, {plan.expected[1]:.3f} of rho10, {_made_for(plan)}.",
         soft_wrap=True,
     )
+
+
+def _made_for(plan: AuditPlan) -> str:
+    if len(plan.guesses) == 1:
+        return f"if they are about {plan.guesses[0].rho01:.2f} and {plan.guesses[0].rho10:.2f}"
+    most01, most10 = max(one.rho01 for one in plan.guesses), max(one.rho10 for one in plan.guesses)
+    return f"at worst, for rates up to {most01:.2f} and {most10:.2f}"

@@ -139,7 +139,7 @@ class FeedbackLog:
             Optional columns: see the class.
         all_users, all_items
             All ids that could have been logged, where they are more than the log shows: what nobody rated is part
-            of the grid too.
+            of the grid too. A sequence, or the `Path` of a text file with one id a line.
         user_features, item_features
             Frames with the same id column and otherwise numbers. They are the catalogue if `all_users` or
             `all_items` is not given.

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
-from verirec.data.grid import Positions
-from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
+from verirec.data.ids import is_text
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
-from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError, UnknownIdError
-from verirec.words import names_in_words, rows_in_words, short
+from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
+from verirec.words import names_in_words, short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
@@ -74,84 +71,53 @@ def read_log(
     file = Path(path)
     named: dict[str, Any] = dict(options)
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
-    ending = _ending(file, is_text=delimiter is not None)
+    ending = file_ending(file, is_text=delimiter is not None)
     with _frugal_memory():
-        table, roles = _read(file, ending, roles, delimiter, columns)
+        table, roles = read_columns(file, ending, roles, delimiter=delimiter, columns=columns)
         return log_from_table(table, roles, from_text=ending != ".parquet", **named)
 
 
-def read_pairs(
-    path: str | Path, roles: Roles, log: FeedbackLog, what: str, kind: str, *, skip_missing: bool = False
-) -> tuple[Positions, Positions, Any]:
-    """Read a file of pairs with a number each, by the ids of a log: (users, items, numbers).
+def read_columns(
+    file: Path,
+    ending: str,
+    roles: Roles,
+    *,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    likely: Mapping[str, str | None] | None = None,
+) -> tuple[pa.Table, Roles]:
+    """Read the columns that are needed, and say which they are; whatever is wrong with the file is told in one line.
 
     Parameters
     ----------
-    path
-        In any format that `read_log` takes.
-    roles
-        Of its columns; the third is the number.
-    log
-        Whose ids the file uses; an unknown one is an `UnknownIdError`.
-    what, kind
-        What to call the file, and files of its kind, in errors.
-    skip_missing
-        Whether rows without a number are left out, as in a list that was not filled in to the end.
+    ending
+        From `file_ending`.
+    roles, likely
+        Of the columns: see `Roles.settle`.
+    delimiter, columns
+        As in `read_log`.
     """
-    file = Path(path)
-    ending = _ending(file, is_text=False, kind=kind)
-    table, settled = _read(file, ending, roles, None, None)
-    if len(table) == 0:
-        raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
-    if skip_missing:
-        table = table.filter(pc.is_valid(table[str(settled.rating)]))
-        if len(table) == 0:
-            raise EmptyLogError(f"{file.name} has no row with a {roles.rating_word}")
-    positions = []
-    for name, catalogue in ((str(settled.user), log.user_ids), (str(settled.item), log.item_ids)):
-        # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
-        from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
-        codes, ids = encode_ids(table[name], f"{what} {name}", from_text=from_text)
-        found = _found(catalogue, ids.arrow(), f"{what} {name}", escaped=skip_missing)[codes]
-        unknown = np.flatnonzero(found < 0)
-        if unknown.size:
-            first = ids.arrow()[int(codes[unknown[0]])].as_py()
-            rows = rows_in_words(unknown, len(codes))
-            raise UnknownIdError(f"{what} {name} is not in the log in {rows}; the first is {short(first)}")
-        positions.append(found)
-    column = table[str(settled.rating)]
-    refuse_missing(column, f"{what} {settled.rating}")
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
-        raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
-    return positions[0], positions[1], column.to_numpy()
 
+    def settle(names: list[str]) -> Roles:
+        try:
+            return roles.settle(names, likely)
+        except ColumnError as error:
+            raise ColumnError(f"{file.name}: {error}") from None
 
-def _found(catalogue: IdMap, ids: pa.Array, name: str, *, escaped: bool) -> Any:
-    """Look ids up; in lists of our own making an apostrophe stands before those that a spreadsheet would run."""
-    if escaped and is_text(ids.type):
-        plain = pc.replace_substring_regex(ids, "^'([-=+@'\\t\\r])", "\\1")
-        found = catalogue.find(plain, name=name)
-        return np.where(found < 0, catalogue.find(ids, name=name), found) if (found < 0).any() else found
-    return catalogue.find(ids, name=name)
-
-
-def _read(
-    file: Path, ending: str, roles: Roles, delimiter: str | None, columns: Sequence[str] | None
-) -> tuple[pa.Table, Roles]:
-    """Read the columns that are needed; whatever is wrong with the file is told in one line."""
     try:
         if not file.is_file():
             raise FileFormatError(f"no file {short(str(file), most=300)}")
         if file.stat().st_size == 0:
             raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
-            return _read_parquet(file, roles)
+            return _read_parquet(file, settle)
         parted_by = _DELIMITERS[ending] if delimiter is None else delimiter
-        return _read_text(file, roles, parted_by, columns, typed_header=ending == ".inter")
+        return _read_text(file, settle, parted_by, columns, typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
-        hint = "; if fields are parted otherwise, give delimiter=..." if "Expected 1 columns" in str(error) else ""
+        parted = roles.takes_delimiter and "Expected 1 columns" in str(error)
+        hint = "; if fields are parted otherwise, give delimiter=..." if parted else ""
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}{hint}") from None
 
 
@@ -195,7 +161,8 @@ def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Tab
         raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
 
 
-def _ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
+def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
+    """Give the ending that says how to read a file, without that of a compression; `kind` is what errors call it."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
     if compressed:
@@ -210,7 +177,12 @@ def _ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
 
 
 def _read_text(
-    file: Path, roles: Roles, delimiter: str, columns: Sequence[str] | None, *, typed_header: bool
+    file: Path,
+    settle: Callable[[list[str]], Roles],
+    delimiter: str,
+    columns: Sequence[str] | None,
+    *,
+    typed_header: bool,
 ) -> tuple[pa.Table, Roles]:
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
         raise ParameterError(f"delimiter must be one ASCII character; got {delimiter!r}")
@@ -222,7 +194,7 @@ def _read_text(
     names = [column.split(":")[0] for column in header] if typed_header else header
     if len(set(names)) < len(names):
         raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
-    settled = roles.settle(names)
+    settled = settle(names)
     as_read = dict(zip(names, header, strict=True))
     table = pyarrow.csv.read_csv(
         file,
@@ -238,10 +210,10 @@ def _read_text(
     return table.rename_columns(settled.names()), settled
 
 
-def _read_parquet(file: Path, roles: Roles) -> tuple[pa.Table, Roles]:
+def _read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.Table, Roles]:
     metadata = pq.read_metadata(file)
     schema = metadata.schema.to_arrow_schema()
-    settled = roles.settle(schema.names)
+    settled = settle(schema.names)
     text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
     if not text:
         return pq.read_table(file, columns=settled.names()), settled

@@ -43,6 +43,11 @@ class CellValues(ABC):
         """Give the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
         return None
 
+    @property
+    def covered(self) -> npt.NDArray[np.int64] | None:
+        """The cells that have a value, by `cell_keys` in ascending order, where not all have one; else `None`."""
+        return None
+
     @abstractmethod
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Give the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""

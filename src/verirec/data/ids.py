@@ -45,10 +45,10 @@ class IdMap:
         self._size = ids if isinstance(ids, int) else len(ids)
 
     @classmethod
-    def of(cls, ids: Any, *, name: str = "ids") -> IdMap:
-        """Make a catalogue of any sequence or Arrow array of distinct ids."""
+    def of(cls, ids: Any, *, name: str = "ids", from_text: bool = False) -> IdMap:
+        """Make a catalogue of any sequence or Arrow array of distinct ids; `from_text` as in `encode_ids`."""
         column = as_id_column(ids, name)
-        codes, catalogue = encode_ids(column, name)
+        codes, catalogue = encode_ids(column, name, from_text=from_text)
         if len(catalogue) != len(codes):
             twice = np.flatnonzero(np.bincount(codes) > 1)
             first = catalogue.arrow(twice[:1]).to_pylist()[0]
@@ -121,6 +121,22 @@ class IdMap:
             return np.where((numbers >= 0) & (numbers < self._size), numbers, -1).astype(np.int32)
         found = pc.index_in(_plain(column), value_set=_plain(self._ids))
         return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int32)
+
+
+def find_spelt(catalogue: IdMap, ids: pa.Array, name: str) -> npt.NDArray[np.int32]:
+    """Look up ids that were read as text in a catalogue of integers, -1 for those that are not in it.
+
+    Examples
+    --------
+    >>> find_spelt(IdMap.of([7, 12]), pa.array(["12", "x", "007"]), "user").tolist()
+    [1, -1, -1]
+    """
+    plain = pc.match_substring_regex(ids, _CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
+    if not plain.any():
+        return catalogue.find(ids, name=name)  # which says that these are of another kind
+    found = np.full(len(ids), -1, np.int32)
+    found[plain] = catalogue.find(ids.filter(pa.array(plain)).cast(pa.int64()), name=name)
+    return found
 
 
 def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:

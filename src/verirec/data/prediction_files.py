@@ -5,6 +5,7 @@ from __future__ import annotations
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.files import read_pairs
 from verirec.data.ids import IdMap
+from verirec.data.pair_files import read_scores, warn_of_left_out
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import FileFormatError, ParameterError
+from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 from verirec.words import short
 
 _PARTS: Final = {
@@ -38,8 +39,12 @@ def read_predictions(
     user: str | None = None,
     item: str | None = None,
     score: str | None = None,
+    log_columns: Mapping[str, str | None] | None = None,
 ) -> PredictionsLike:
     """Read a recommender's predictions for the grid of a log.
+
+    Users and items that the log does not have are left out, with a warning: read the log with `all_users` or
+    `all_items` if they are to count.
 
     Parameters
     ----------
@@ -51,7 +56,9 @@ def read_predictions(
     log
         Whose users and items they are for.
     user, item, score
-        The table's columns; left out, the usual names are tried.
+        The table's columns; left out, `log_columns` and the usual names are tried.
+    log_columns
+        The log's own columns, "user" and "item": taken where the table has columns of these names.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def read_predictions(
     checked_log(log)
     if file.suffix.lower() in (".npy", ".npz"):
         return _read_arrays(file, log)
-    return read_pairs(file, ScoreRoles(user, item, score), log, f"{file.name}:", "predictions, unless .npy or .npz,")
+    return read_scores(file, ScoreRoles(user, item, score), log, log_columns)
 
 
 def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
@@ -102,9 +109,7 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
     for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
         ids = parts.pop(f"{side}_ids", None)
         if ids is not None:
-            own = IdMap.in_order(ids, name=f"{side}_ids")
-            catalogue.positions(own.arrow(), name=f"{name}: {side}_ids")
-            order = own.positions(catalogue.ids(), name=f"the log's {side} ids")
+            order = _order(ids, catalogue, side, name)
             for part in (f"{side}_factors", f"{side}_constants"):
                 if part in parts:
                     if parts[part].ndim == 0 or len(parts[part]) != len(ids):
@@ -117,3 +122,20 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
                 raise FileFormatError(f"{name}: {part} must be a single value; got shape {parts[part].shape}")
             options[part] = parts[part].item()
     return Factors(**options)
+
+
+def _order(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str) -> npt.NDArray[np.int32]:
+    """Give where in a file's ids each of a log's is; those that the log does not have are left out."""
+    own = IdMap.in_order(ids, name=f"{side}_ids")
+    unknown = np.flatnonzero(catalogue.find(own.arrow(), name=f"{name}: {side}_ids") < 0)
+    order = own.find(catalogue.arrow(), name=f"the log's {side} ids")
+    lacking = np.flatnonzero(order < 0)
+    if lacking.size:
+        first = catalogue.arrow(lacking[:1]).to_pylist()[0]
+        raise UnknownIdError(
+            f"{name}: {side}_ids lack {lacking.size:,} of the log's {len(catalogue):,} {side}s; the first is "
+            f"{short(first)}"
+        )
+    if unknown.size:
+        warn_of_left_out(f"{name}: factors", {side: (unknown.size, own.arrow(unknown[:3]).to_pylist())})
+    return order

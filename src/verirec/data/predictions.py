@@ -130,6 +130,10 @@ class _TripleCells(CellValues):
                 f"(first: user {self.keys[repeated[0]] // n_items}, item {self.keys[repeated[0]] % n_items})"
             )
 
+    @property
+    def covered(self) -> npt.NDArray[np.int64] | None:
+        return self.keys if len(self.keys) < self.shape[0] * self.shape[1] else None
+
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         wanted = cell_keys(users, items, self.shape[1])
         found = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))

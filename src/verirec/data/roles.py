@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -39,6 +40,8 @@ class Roles:
     """Names of the third column that win over its other usual ones."""
     rating_word: ClassVar[str] = "rating"
     """What the third column is called, here and in what users write."""
+    takes_delimiter: ClassVar[bool] = True
+    """Whether whoever reads such a file can say what its fields are parted by."""
 
     user: str | None = None
     item: str | None = None
@@ -48,8 +51,15 @@ class Roles:
     weight: str | None = None
     unbiased: str | None = None
 
-    def settle(self, columns: list[str]) -> Roles:
+    def settle(self, columns: list[str], likely: Mapping[str, str | None] | None = None) -> Roles:
         """Settle every part on a column that exists, or say which ones there are.
+
+        Parameters
+        ----------
+        columns
+            Names of what there is.
+        likely
+            Names of roles left open that win over the usual ones, where there is such a column.
 
         Examples
         --------
@@ -63,11 +73,11 @@ class Roles:
         named = {role: name for role, name in vars(self).items() if name is not None}
         for role, name in named.items():
             if name not in columns:
-                raise ColumnError(f"no column {name!r} (for {self.word(role)}); {_what_there_is(columns)}")
-        for role, usual in self.usual_names.items():
+                raise ColumnError(f"no column {name!r} (for {self.word(role)}); {self._what_there_is(columns)}")
+        for role in self.usual_names:
             if role not in named:
-                sure = [column for column in columns if _plain(column) in self.preferred] if role == "rating" else []
-                named[role] = sure[0] if len(sure) == 1 else _guess(self.word(role), usual, columns)
+                wanted = (likely or {}).get(role)
+                named[role] = wanted if wanted is not None and wanted in columns else self._guess(role, columns)
         for role, name in named.items():
             others = [other for other, its_name in named.items() if its_name == name and other != role]
             if others:
@@ -79,6 +89,25 @@ class Roles:
     def word(self, role: str) -> str:
         """Give what users call a role."""
         return self.rating_word if role == "rating" else role
+
+    def _guess(self, role: str, columns: list[str]) -> str:
+        sure = [column for column in columns if _plain(column) in self.preferred] if role == "rating" else []
+        if len(sure) == 1:
+            return sure[0]
+        matches = [column for column in columns if _plain(column) in self.usual_names[role]]
+        if len(matches) == 1:
+            return matches[0]
+        found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
+        word = self.word(role)
+        raise ColumnError(
+            f"cannot tell which column is the {word} ({found}); name it: {word}=...; {self._what_there_is(columns)}"
+        )
+
+    def _what_there_is(self, columns: list[str]) -> str:
+        if len(columns) == 1:
+            otherwise = "give delimiter=..." if self.takes_delimiter else "write it with commas (.csv) or tabs (.tsv)"
+            return f"the only column is {short(columns[0])}: if a file's fields are parted otherwise, {otherwise}"
+        return f"the columns are: {names_in_words(columns) or 'none'}"
 
     def names(self) -> list[str]:
         """Give the columns that are needed, each once."""
@@ -93,6 +122,7 @@ class ScoreRoles(Roles):
         "rating": frozenset(["score", "scores", "prediction", "predictions", "predicted", "probability", "rating"])
     }
     rating_word = "score"
+    takes_delimiter = False
 
 
 @dataclass(frozen=True)
@@ -102,23 +132,8 @@ class TruthRoles(Roles):
     usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
     preferred = frozenset(["truelabel", "truth"])
     rating_word = "true_label"
-
-
-def _guess(role: str, usual: frozenset[str], columns: list[str]) -> str:
-    matches = [column for column in columns if _plain(column) in usual]
-    if len(matches) == 1:
-        return matches[0]
-    found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
-    raise ColumnError(
-        f"cannot tell which column is the {role} ({found}); name it: {role}=...; {_what_there_is(columns)}"
-    )
+    takes_delimiter = False
 
 
 def _plain(column: str) -> str:
     return "".join(filter(str.isalnum, column)).lower()
-
-
-def _what_there_is(columns: list[str]) -> str:
-    if len(columns) == 1:
-        return f"the only column is {short(columns[0])}: if a file's fields are parted otherwise, give delimiter=..."
-    return f"the columns are: {names_in_words(columns) or 'none'}"

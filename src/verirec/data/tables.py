@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from verirec.data.features import catalogue_of, features_by_id
 from verirec.data.frames import as_arrow
 from verirec.data.gate import admit
+from verirec.data.id_files import read_id_file
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
@@ -78,8 +80,10 @@ def log_columns(
     user_table = None if user_features is None else as_arrow(user_features, "user_features")
     item_table = None if item_features is None else as_arrow(item_features, "item_features")
     with ThreadPoolExecutor(max_workers=2) as workers:  # Arrow and NumPy let go of the lock in the long parts.
-        user_work = workers.submit(_encode, table, user, _catalogue("user", all_users, user_table, user), from_text)
-        item_work = workers.submit(_encode, table, item, _catalogue("item", all_items, item_table, item), from_text)
+        of_users = _catalogue("user", all_users, user_table, user, _reads_integers(table, user, from_text))
+        of_items = _catalogue("item", all_items, item_table, item, _reads_integers(table, item, from_text))
+        user_work = workers.submit(_encode, table, user, of_users, from_text)
+        item_work = workers.submit(_encode, table, item, of_items, from_text)
         (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
     columns: dict[str, Any] = {
         "n_users": len(user_ids),
@@ -102,8 +106,18 @@ def log_columns(
     )
 
 
-def _catalogue(side: str, all_ids: Any, features: pa.Table | None, id_column: str) -> IdMap | None:
+def _reads_integers(table: pa.Table, name: str, from_text: bool) -> bool:
+    """Tell whether plain integers in a text file of ids are the integers of a log."""
+    kind = table[name].type
+    return from_text or pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def _catalogue(
+    side: str, all_ids: Any, features: pa.Table | None, id_column: str, reads_integers: bool
+) -> IdMap | None:
     """Settle the whole catalogue: the ids that were given, or those that have features, or just what the log shows."""
+    if isinstance(all_ids, Path):
+        return IdMap.of(read_id_file(all_ids), name=f"all_{side}s, {all_ids.name},", from_text=reads_integers)
     if all_ids is not None:
         return IdMap.of(all_ids, name=f"all_{side}s")
     return None if features is None else catalogue_of(features, id_column, f"{side}_features")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,13 @@ from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 
 Array = npt.NDArray[np.float64]
+
+_ROUNDING: Final = 1e-6
+_CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
+_SCORES_HINT: Final = (
+    "; these look like scores or ratings: turn them into probabilities first (for example by a logistic fit on "
+    "held-out rows)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +63,18 @@ class CellLosses:
     def check_grid(self) -> None:
         """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid."""
         if self.clip is None:
-            self._check(self.predictions.block(*block) for block in blocks(*self.predictions.shape))
+            self._check(
+                lambda: (self.predictions.block(*block) for block in blocks(*self.predictions.shape)),
+            )
 
-    def _check(self, values: Iterable[Array]) -> None:
+    def _check(self, values: Callable[[], Iterable[Array]]) -> None:
+        """Raise as `check_grid` does, with what to do about it; `values` gives the predictions, twice if need be."""
         try:
-            self.loss.check(values)
+            self.loss.check(values())
         except PredictionError as error:
-            hint = "; clip=1e-6 would keep them inside" if self.loss.open_unit_interval and self.clip is None else ""
+            hint = ""
+            if self.loss.open_unit_interval and self.clip is None:
+                hint = _SCORES_HINT if any(_far_outside(block) for block in values()) else _CLIP_HINT
             raise PredictionError(f"{error}{hint}") from None
 
     def count_clipped(self, users: Positions, items: Positions) -> int:
@@ -80,5 +92,10 @@ class CellLosses:
             values = self._clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()
-            self._check([values])
+            self._check(lambda: [values])
             raise
+
+
+def _far_outside(values: Array) -> bool:
+    """Tell whether a prediction is outside of [0, 1] by more than rounding."""
+    return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())

@@ -146,8 +146,8 @@ def _refuse_impossible(estimators: list[Estimator], study: Study) -> None:
             study.propensities.require_everywhere(f"the {estimator.name} estimator")
     refuse_weights(study.log, [estimator.name for estimator in estimators if not estimator.weighs_rows])
     over = [estimator.name for estimator in estimators if estimator.over_grid]
-    covered = getattr(study.losses.predictions, "keys", None)
-    if over and not given and study.sample is None and covered is not None and len(covered) < study.log.n_cells:
+    covered = study.losses.predictions.covered
+    if over and not given and study.sample is None and covered is not None:
         raise PredictionError(
             f"{', '.join(over)} need predictions for all {study.log.n_cells:,} pairs; got {len(covered):,}. Those that "
             "need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"

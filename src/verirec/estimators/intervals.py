@@ -14,6 +14,7 @@ from verirec.data.grid import totals
 from verirec.estimators.formulas import Linearised
 from verirec.estimators.rows import Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
+from verirec.words import html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +47,14 @@ class Estimate:
         low, high = self.interval
         return {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
 
+    def _repr_html_(self) -> str:
+        rows = {
+            "value": f"{self.value:.5g}",
+            "standard error": f"{self.standard_error:.3g}",
+            f"{self.confidence:.4g} interval": _ends(self.interval),
+        }
+        return html_table("Estimate", rows)
+
 
 @dataclass(frozen=True)
 class EstimateRange:
@@ -72,6 +81,10 @@ class EstimateRange:
         """Give the ends of range and interval as plain numbers, ready for JSON; there is no value."""
         return {"value": None, "range": list(self.range), "low": self.interval[0], "high": self.interval[1]}
 
+    def _repr_html_(self) -> str:
+        rows = {"range": _ends(self.range), f"{self.confidence:.4g} interval": _ends(self.interval)}
+        return html_table("Range of an estimate over all noise rates that are possible", rows)
+
     @classmethod
     def over(cls, estimates: list[Estimate], *, least: float = -np.inf, most: float = np.inf) -> EstimateRange:
         """Take the smallest and the largest; rates that would put it outside `least` and `most` are not possible."""
@@ -79,6 +92,10 @@ class EstimateRange:
         low, high = min(one.interval[0] for one in estimates), max(one.interval[1] for one in estimates)
         inside = [min(max(end, least), most) for end in (lowest.value, highest.value, low, high)]
         return cls((inside[0], inside[1]), (inside[2], inside[3]), lowest.confidence, lowest, highest)
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.5g} to {ends[1]:.5g}"
 
 
 def variance_parts(linearised: Linearised, rows: Rows, rate_gradient: Array | None) -> dict[str, float]:

@@ -105,10 +105,10 @@ class Rows:
         """Number of pairs in the grid."""
         return self.log.n_cells
 
-    def moved(self) -> Iterator[Rows]:
-        """Give, for each uncertain noise rate, the rows with the labels of a rate larger by `RATE_STEP`."""
+    def moved(self, step: float) -> Iterator[Rows]:
+        """Give, for each uncertain noise rate, the rows with the labels of a rate larger by a step."""
         for slopes in self.labels.slopes:
-            yield self.with_labels(replace(self.labels, values=self.labels.values + RATE_STEP * slopes))
+            yield self.with_labels(replace(self.labels, values=self.labels.values + step * slopes))
 
     def with_labels(self, labels: CorrectedLabels) -> Rows:
         """Give the same rows with other labels, and nothing fitted to them yet."""

@@ -52,7 +52,7 @@ class Surface(NamedTuple):
         return Surface(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity:
     """The surfaces of one or several recommenders, and their ranges under wrong propensities.
 
@@ -74,6 +74,10 @@ class Sensitivity:
     rho10: Array
     surfaces: dict[str, Surface]
     propensity_ranges: dict[str, tuple[tuple[float, float, float], ...]]
+
+    def __repr__(self) -> str:
+        size = f"{len(self.rho01)} x {len(self.rho10)} noise rates"
+        return f"Sensitivity({self.estimator} of {', '.join(self.surfaces)} at {size})"
 
     def values(self, name: str) -> Array:
         """Give a recommender's estimates, shape (a, b); NaN where the rates leave less than a tenth of the signal."""

@@ -191,4 +191,5 @@ def rate_gradient(formula: Callable[[Rows], Linearised], rows: Rows, result: Lin
         return None
     if result.slopes_whole:
         return np.array([float(result.label_slopes @ by_rate) for by_rate in rows.labels.slopes])
-    return np.array([(formula(other).value - result.value) / RATE_STEP for other in rows.moved()])
+    ahead, behind = ([formula(other).value for other in rows.moved(step)] for step in (RATE_STEP, -RATE_STEP))
+    return np.subtract(ahead, behind) / (2 * RATE_STEP)

@@ -87,7 +87,8 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
         return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
 
     def weighted_by_user(by_item: Array) -> Array:
-        weighted = -totals(log.users, row_difference * by_item[log.items], n_users)
+        # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
+        weighted = -totals(log.users, losses.of_rows(log.users, log.items)[1] * by_item[log.items], n_users)
         for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
             weighted[users] += losses.cells(users[:, None], items[None, :])[1] @ by_item[items]
         return weighted

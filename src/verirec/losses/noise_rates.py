@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, warn_caller
-from verirec.words import short
+from verirec.words import html_table, short
 
 WEAK_SIGNAL: Final = 0.1
 """Below this kappa a correction multiplies the noise of a log by more than ten."""
@@ -114,6 +115,18 @@ class NoiseRates:
             name: (float(max(rate - width, 0.0)), float(min(rate + width, 1.0)))
             for name, rate, width in zip(("rho01", "rho10"), (self.rho01, self.rho10), reach, strict=True)
         }
+
+    def _repr_html_(self) -> str:
+        ends = self.interval()
+        known = self.covariance is None
+        rows = {
+            f"{name}: {meaning}": f"{getattr(self, name):.4g}"
+            + ("" if known else f" [{ends[name][0]:.4g}, {ends[name][1]:.4g}]")
+            for name, meaning in (("rho01", "likes logged as dislikes"), ("rho10", "dislikes logged as likes"))
+        }
+        rows["kappa: what noise leaves of the signal"] = f"{self.kappa:.4g}"
+        rows |= {name: str(fact) for name, fact in self.diagnostics.items() if name in ("method", "audited")}
+        return html_table("Noise rates, known" if known else "Noise rates, with 95% intervals", rows)
 
     @property
     def kappa(self) -> float:
@@ -226,7 +239,7 @@ class NoiseRegion:
         for name in ("rho01_most", "rho10_most"):
             object.__setattr__(self, name, min(_checked_rate(name, getattr(self, name)), MOST_RATE))
 
-    @property
+    @cached_property
     def corners(self) -> tuple[NoiseRates, ...]:
         """The region's corners: every estimate has its smallest and its largest value at one of them."""
         most01, most10 = self.rho01_most, self.rho10_most
@@ -237,7 +250,7 @@ class NoiseRegion:
             corners += [(MOST_RATE - most10, most10), (most01, MOST_RATE - most01)]
         return tuple(NoiseRates(*rates) for rates in dict.fromkeys(corners))
 
-    @property
+    @cached_property
     def lattice(self) -> tuple[NoiseRates, ...]:
         """Points all over the region, its corners among them, for estimates that may peak inside."""
         steps = np.linspace(0, 1, LATTICE)

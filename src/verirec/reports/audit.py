@@ -131,10 +131,11 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
     found = audit.sensitivity
     if found is None:
         return []
+    rates, loss = audit.noise if isinstance(audit.noise, NoiseRates) else None, f"{audit.loss} loss"
     drawn = [
         {
             "title": "Wrong propensities",
-            "plot": as_svg(propensity_range_plot(found, f"{audit.loss} loss, self-normalised"), "range"),
+            "plot": as_svg(propensity_range_plot(found, f"{loss}, self-normalised"), "range"),
             "kind": "propensities",
         }
     ]
@@ -143,7 +144,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
         drawn.append(
             {
                 "title": f"{first} or {second}, at other noise rates",
-                "plot": as_svg(break_even_plot(found, first, second), f"pair{len(drawn)}"),
+                "plot": as_svg(break_even_plot(found, first, second, rates=rates), f"pair{len(drawn)}"),
                 "kind": "pair",
                 "first": first,
                 "second": second,
@@ -154,7 +155,7 @@ def _surfaces(audit: LogAudit) -> list[dict[str, Any]]:
             drawn.append(
                 {
                     "title": f"{name}, at other noise rates",
-                    "plot": as_svg(surface_plot(found, name, f"{audit.loss} loss"), f"surface{len(drawn)}"),
+                    "plot": as_svg(surface_plot(found, name, loss, rates=rates), f"surface{len(drawn)}"),
                     "kind": "one",
                     "first": name,
                 }

@@ -52,10 +52,12 @@ def estimates_plot(
                 height = row + (len(kinds) / 2 - place) * step
                 colour, marker = COLOURS[kinds.index(kind)], MARKERS[kinds.index(kind)]
                 axes.plot(one.interval, [height] * 2, color=colour, linewidth=2, solid_capstyle="butt")
-                ends = one.range if isinstance(one, EstimateRange) else (one.value, one.value)
-                axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
+                # A range has two ends and nothing between them that is more likely than the rest.
+                ends = one.range if isinstance(one, EstimateRange) else (one.value,)
+                if isinstance(one, EstimateRange):
+                    axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
                 (handles[kind],) = axes.plot(
-                    np.mean(ends), height, marker, color=colour, markersize=8, linestyle="none"
+                    ends, [height] * len(ends), marker, color=colour, markersize=8, linestyle="none"
                 )
             if name in truth:
                 low = row - (len(kinds) / 2) * step
@@ -140,27 +142,51 @@ def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
     return make_figure(draw, height=4.0, width=5.0)
 
 
-def surface_plot(found: Sensitivity, name: str, measure: str) -> Figure:
-    """Draw a recommender's estimate over the noise rates, with lines of equal value."""
-    return make_figure(
-        lambda figure: _contours(figure, found, found.values(name), f"{_short(name)}: {measure}", "viridis"),
-        height=4.0,
-        width=5.6,
-    )
+def surface_plot(found: Sensitivity, name: str, measure: str, *, rates: NoiseRates | None = None) -> Figure:
+    """Draw a recommender's estimate over the noise rates, with lines of equal value.
+
+    Parameters
+    ----------
+    found, name
+        What `sensitivity` gave, and which of its recommenders.
+    measure
+        What is estimated, in words.
+    rates
+        Rates to mark, such as those of an audit.
+    """
+
+    def draw(figure: Figure) -> None:
+        axes, _ = _contours(figure, found, found.values(name), f"{_short(name)}: {measure}", "viridis")
+        _mark(axes, rates)
+        _legend_below(figure, axes)
+
+    return make_figure(draw, height=4.4, width=5.6)
 
 
-def break_even_plot(found: Sensitivity, first: str, second: str) -> Figure:
-    """Draw which of two recommenders is better at which noise rates, and the line where they change places."""
+def break_even_plot(found: Sensitivity, first: str, second: str, *, rates: NoiseRates | None = None) -> Figure:
+    """Draw which of two recommenders is better at which noise rates, and the line where they change places.
+
+    Parameters
+    ----------
+    found, first, second
+        What `sensitivity` gave, and two of its recommenders.
+    rates
+        Rates to mark, such as those of an audit.
+    """
 
     def draw(figure: Figure) -> None:
         difference = found.values(first) - found.values(second)
-        axes = _contours(figure, found, difference, f"{_short(first)} minus {_short(second)}", "RdBu_r", centre=True)
+        title = f"{_short(first, 22)} minus {_short(second, 22)}"
+        axes, bar = _contours(figure, found, difference, title, "RdBu_r", centre=True)
+        # Inaccuracy: where the difference is below 0 the first is better.
+        bar.set_label(f"← {_short(first, 20)} better      {_short(second, 20)} better →", fontsize=9)
         line = found.break_even(first, second)
         if len(line):
             axes.plot(line[:, 0], line[:, 1], color="black", linewidth=3, label="equally good")
-            axes.legend(frameon=True, loc="upper right")
+        _mark(axes, rates)
+        _legend_below(figure, axes)
 
-    return make_figure(draw, height=4.0, width=5.6)
+    return make_figure(draw, height=4.4, width=5.6)
 
 
 def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
@@ -206,20 +232,61 @@ def make_figure(draw: Callable[[Figure], None], *, height: float, width: float =
 
 def _contours(
     figure: Figure, found: Sensitivity, values: Array, title: str, colours: str, *, centre: bool = False
-) -> Any:
+) -> tuple[Any, Any]:
+    """Draw values over the noise rates; give the axes and the bar of colours."""
     axes = figure.add_subplot()
-    finite = values[np.isfinite(values)]
-    reach = float(np.abs(finite).max()) or 1.0
-    limits = (-reach, reach) if centre else (float(finite.min()), float(finite.max()) + 1e-12)
-    levels = np.linspace(*limits, 13)
+    levels = _levels(values[np.isfinite(values)], centre=centre)
     filled = axes.contourf(found.rho01, found.rho10, values.T, levels=levels, cmap=colours)
     lines = axes.contour(found.rho01, found.rho10, values.T, levels=levels[::2], colors="black", linewidths=0.6)
-    axes.clabel(lines, fmt="%.2f", fontsize=9)
-    figure.colorbar(filled, ax=axes, format="%.2f")
+    axes.clabel(lines, fmt=_number, fontsize=9)
+    bar = figure.colorbar(filled, ax=axes, format=lambda value, _: _number(value))
     axes.set_title(title, fontsize=11, loc="left")
     axes.set_xlabel("likes logged as dislikes (ρ01)")
     axes.set_ylabel("dislikes logged as likes (ρ10)")
-    return axes
+    return axes, bar
+
+
+def _levels(finite: Array, *, centre: bool) -> Array:
+    """Part what there is to see into twelve steps; a surface that is flat but for rounding gets a little room."""
+    low, high = float(finite.min()), float(finite.max())
+    least = max(abs(low), abs(high), 1e-6) * 1e-6
+    if centre:
+        reach = max(-low, high, least)
+        return np.linspace(-reach, reach, 13)
+    if high - low < least:
+        low, high = (low + high) / 2 - least, (low + high) / 2 + least
+    return np.linspace(low, high, 13)
+
+
+def _number(value: float) -> str:
+    """Show a level with three digits that count; what is 0 but for rounding as 0."""
+    return f"{value:.3g}" if abs(value) > 1e-12 else "0"
+
+
+def _mark(axes: Any, rates: NoiseRates | None) -> None:
+    """Put a marker at the rates, if they are on the map."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    if rates is None or not (left <= rates.rho01 <= right and bottom <= rates.rho10 <= top):
+        return
+    axes.plot(
+        rates.rho01,
+        rates.rho10,
+        "*",
+        color="white",
+        markeredgecolor="black",
+        markersize=15,
+        linestyle="none",
+        label=f"rates of {rates.rho01:.3g} and {rates.rho10:.3g}" + (" (estimated)" if rates.covariance else ""),
+        clip_on=False,
+        zorder=5,
+    )
+
+
+def _legend_below(figure: Figure, axes: Any) -> None:
+    """Say below the map, where it covers nothing, what is drawn on it."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
 
 
 def _outline(region: NoiseRegion) -> list[tuple[float, float]]:

@@ -96,7 +96,10 @@ def _verdict(one: Comparison) -> str:
         return f"Whether {one.first} or {one.second} is better is not established."
     beside = {better: "and the log as it stands agrees", None: "where the log as it stands cannot tell"}
     other = f"although the log as it stands prefers {one.naive_choice}"
-    return f"{better} is better than {one.other(better)}: established, {beside.get(one.naive_choice, other)}."
+    known = f"{better} is better than {one.other(better)}: established, {beside.get(one.naive_choice, other)}"
+    if one.flip_factor > MOST_GAMMA:
+        return f"{known}."
+    return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
 
 
 def _about_conditions(audit: LogAudit) -> list[str]:
@@ -105,15 +108,9 @@ def _about_conditions(audit: LogAudit) -> list[str]:
         return []
     settled = [one for one in audit.comparisons if one.established]
     rests = f"All this holds if {audit.propensities.assumption}; no log can tell whether that is so."
-    if not settled:
-        return [rests]
-    weakest = min(settled, key=lambda one: one.flip_factor)
-    if weakest.flip_factor > MOST_GAMMA:
-        return [f"{rests} No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."]
-    return [
-        f"{rests} If the odds of being logged were off by a factor of {weakest.flip_factor:.2f}, in the worst way, "
-        f"{weakest.first} and {weakest.second} could change places."
-    ]
+    if settled and min(one.flip_factor for one in settled) > MOST_GAMMA:
+        rests += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
+    return [rests]
 
 
 def _about_what_was_not_compared(audit: LogAudit) -> list[str]:
@@ -121,7 +118,8 @@ def _about_what_was_not_compared(audit: LogAudit) -> list[str]:
     if not audit.incomparable:
         return []
     which = " and ".join(partial)
-    return [f"{which} cannot be compared with the others: the predictions cover some of the logged pairs only."]
+    whom = "each other" if len(partial) == len(audit.recommenders) else "the others"
+    return [f"{which} cannot be compared with {whom}: the predictions cover some of the logged pairs only."]
 
 
 def _about_warnings(audit: LogAudit) -> list[str]:

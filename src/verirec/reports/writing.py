@@ -50,6 +50,14 @@ def check_writable(folder: str | Path) -> None:
         raise ParameterError(f"cannot write to {str(target)!r}: {str(existing)!r} is not a folder one can write to")
 
 
+def check_writable_file(path: str | Path) -> None:
+    """Raise `ParameterError` at once where a file could not be written in the end."""
+    target = Path(path)
+    if target.is_dir():
+        raise ParameterError(f"cannot write {str(target)!r}: it is a folder; name a file")
+    check_writable(target.parent)
+
+
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
 ESCAPED_STARTS: Final = (*FORMULA_STARTS, "'")
@@ -58,6 +66,8 @@ ESCAPED_STARTS: Final = (*FORMULA_STARTS, "'")
 
 def write_table(path: str | Path, frame: Any) -> None:
     """Write a frame as a CSV file, whole or not at all; text that a spreadsheet would run gets an apostrophe in front.
+
+    Its folder is made if need be.
 
     Examples
     --------
@@ -74,7 +84,7 @@ def write_table(path: str | Path, frame: Any) -> None:
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Write a file, whole or not at all, into a folder that is there.
+    """Write a file, whole or not at all; its folder is made if need be.
 
     Examples
     --------
@@ -84,6 +94,7 @@ def write_file(path: str | Path, content: bytes) -> None:
     'hello'
     """
     try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         _replace(Path(path), content)
     except OSError as error:
         raise ParameterError(f"cannot write {str(path)!r}: {error.strerror or error}") from None

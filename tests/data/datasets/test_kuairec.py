@@ -158,7 +158,7 @@ BAD_FILES = {
     "matrix without ratios": (
         {PUBLISHED: "user_id,video_id\n1,2\n"},
         ColumnError,
-        r"^no column 'watch_ratio' \(for rating\); the columns are: user_id, video_id$",
+        r"^small_matrix\.csv: no column 'watch_ratio' \(for rating\); the columns are: user_id, video_id$",
     ),
 }
 BAD_FILES |= {

@@ -290,11 +290,11 @@ def test_a_group_without_an_audited_pair_is_refused(grouped):
 def test_warnings_and_errors_name_the_group(grouped):
     _, log, groups, audit = grouped
     odd = np.flatnonzero(groups[audit.users] == 1)
-    few = np.concatenate([np.flatnonzero(groups[audit.users] == 0), odd[:60]])
+    few = np.concatenate([np.flatnonzero(groups[audit.users] == 0), odd[:20]])
     part = vr.AuditSample(audit.users[few], audit.items[few], audit.true_labels[few])
-    with pytest.warns(SmallAuditWarning, match=r"^an audit of 60 pairs in group 1 leaves"):
+    with pytest.warns(SmallAuditWarning, match=r"^an audit of 20 pairs in group 1 leaves"):
         vr.AuditNoiseRates(user_groups=groups).fit(log, audit=part)
-    keep = np.concatenate([few[:-60], odd[audit.true_labels[odd] == 1]])
+    keep = np.concatenate([few[:-20], odd[audit.true_labels[odd] == 1]])
     part = vr.AuditSample(audit.users[keep], audit.items[keep], audit.true_labels[keep])
     model = vr.AuditNoiseRates(user_groups=groups)
     check_refusal(lambda: model.fit(log, audit=part), AuditError, "^an audit without a true negative in group 1 ")
@@ -377,15 +377,23 @@ def test_an_audit_wholly_outside_of_the_log_is_refused(world):
 
 
 @pytest.mark.parametrize("method", ["joint", "direct"])
-def test_an_audit_below_200_is_called_small_and_one_of_200_is_not(world, method):
+def test_an_audit_is_called_small_by_how_open_it_leaves_the_rates(world, method):
     model = vr.AuditNoiseRates(method=method)
-    with pytest.warns(SmallAuditWarning, match=r"^an audit of 199 pairs leaves the noise rates .*; aim at 200$"):
-        model.fit(world.log, audit=random_audit(world, 199))
+    with pytest.warns(SmallAuditWarning) as told:
+        rates = model.fit(world.log, audit=random_audit(world, 20))
+    width = 1.959964 * np.sqrt(np.diag(rates.covariance)).max()
+    assert width > 0.15
+    assert str(told[0].message) == (
+        "an audit of 20 pairs leaves the noise rates very uncertain: a 95% interval reaches "
+        f"{width:.2f} to either side; plan_audit tells how many more pairs it takes"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.fit(world.log, audit=random_audit(world, 200))
+        rates = model.fit(world.log, audit=random_audit(world, 150))
+    assert 1.959964 * np.sqrt(np.diag(rates.covariance)).max() < 0.15
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
 @pytest.mark.parametrize("label", [0, 1])
 def test_an_audit_of_one_label_only_is_warned_of(world, label):
     rows = np.flatnonzero(world.log.labels == label)[:300]
@@ -467,3 +475,9 @@ def test_a_log_of_one_row_is_refused_by_name():
     log = vr.FeedbackLog.from_arrays([0], [0], [1], n_users=2, n_items=2)
     audit = vr.AuditSample([0], [0], [1])
     check_refusal(lambda: vr.AuditNoiseRates().fit(log, audit=audit), AuditError, "without a true negative")
+
+
+def test_a_sample_is_short_to_show():
+    sample = vr.AuditSample(np.arange(1_000), np.zeros(1_000, int), np.arange(1_000) % 4 == 0)
+    assert repr(sample) == "AuditSample(1,000 pairs, 25.0% truly positive)"
+    assert "<td>250 (25.0%)</td>" in sample._repr_html_()

@@ -92,14 +92,70 @@ def test_a_random_choice_needs_more_labels(weak_separability):
     assert found["simple"].mean(axis=0).max() == pytest.approx(WIDTH, rel=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
 def test_without_a_guess_the_wanted_half_width_is_reached_too():
     assert (studied(True, None)["plan"].mean(axis=0) < 1.1 * WIDTH).all()
 
 
-def test_a_plan_for_a_rough_answer_is_no_larger_than_a_random_choice(world):
-    plan = vr.plan_audit(world.log, half_width=0.1, guess=RATES)
-    assert plan.simple is None or len(plan) <= plan.simple
+@pytest.mark.parametrize("width", [0.02, 0.03, 0.05, 0.08, 0.12, 0.15, 0.2, 0.3, 0.4, 0.45, 0.49])
+def test_a_plan_of_any_width_keeps_its_word_and_stands_for_the_whole_log(world, width):
+    plan = vr.plan_audit(world.log, half_width=width)
+    assert max(plan.expected) <= width * (1 + 1e-9)
+    assert plan.weights.sum() == pytest.approx(len(world.log), rel=1e-12)
+    assert len(plan) >= 20 * 5  # five of each label in each of ten strata
+
+
+@pytest.mark.parametrize("width", [0.1, 0.2, 0.49])
+def test_an_audit_that_follows_its_plan_is_not_called_small(world, width):
+    """Any warning would be an error here."""
+    plan = vr.plan_audit(world.log, half_width=width)
+    assert len(plan) < 200
+    assert half_widths(world, plan.rows)[0].max() < 0.15
+
+
+def test_for_a_rough_answer_a_random_choice_may_take_fewer_and_that_is_told(world):
+    plan = vr.plan_audit(world.log, half_width=0.3)
+    assert plan.simple < len(plan)
+
+
+# What it was made for
+
+
+def test_without_a_guess_all_nine_that_it_was_made_for_are_kept():
+    log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
+    plan = vr.plan_audit(log, half_width=0.05, random_state=7)
+    region = vr.identified_region(log, random_state=7)
+    most = [min(one, 0.3) for one in (region.rho01_most, region.rho10_most)]
+    assert [(one.rho01, one.rho10) for one in plan.guesses] == [
+        (a * most[0], b * most[1]) for a in (1.0, 0.5, 0.25) for b in (1.0, 0.5, 0.25)
+    ]
+
+
+def test_the_expected_half_widths_are_the_worst_over_the_guesses(world):
+    plan = vr.plan_audit(world.log, half_width=0.05)
+    for one in plan.guesses:
+        assert len(vr.plan_audit(world.log, half_width=0.05, guess=one)) <= len(plan)
+
+
+def test_a_given_guess_is_the_only_one(plan):
+    assert plan.guesses == (RATES,)
+
+
+def test_seed_and_confidence_go_into_the_guesses():
+    log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
+    plans = [
+        vr.plan_audit(log, half_width=0.05, random_state=seed, confidence=level)
+        for seed, level in ((0, 0.95), (1, 0.95), (0, 0.5))
+    ]
+    assert len({one.guesses for one in plans}) == 3
+    assert [one.confidence for one in plans] == [0.95, 0.95, 0.5]
+
+
+def test_a_wrong_guess_is_told_before_any_work(world, monkeypatch):
+    monkeypatch.setattr(
+        "verirec.nuisances.noise_rates.plan.sort_into_strata", lambda *_, **__: pytest.fail("rows were sorted")
+    )
+    with pytest.raises(ParameterError, match="guess must be"):
+        vr.plan_audit(world.log, guess="many")
 
 
 # The pairs
@@ -190,7 +246,8 @@ def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(worl
     check_refusal(
         lambda: vr.plan_audit(world.log, half_width=width, guess=RATES),
         AuditError,
-        rf"even the true labels of all {len(world.log):,} rows .*ask for a larger half_width",
+        rf"even the true labels of all {len(world.log):,} rows would leave a rate's half-width at 0\.\d+ where "
+        rf"{width:g} was asked for; ask for a larger half_width",
     )
 
 

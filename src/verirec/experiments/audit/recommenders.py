@@ -88,10 +88,11 @@ def judge_all(
 ) -> Judged:
     """Judge recommenders and compare every two; what is added up over the grid is added up once for all of it."""
     entrants, recommenders = {}, {}
+    parts: dict[bytes, LoggedPairs] = {}
     for name, given in predictions.items():
         progress(f"Judging {name}")
         with _naming(name):
-            entrants[name] = _entrant(given, pairs, settings)
+            entrants[name] = _entrant(given, pairs, parts, settings)
             recommenders[name] = entrants[name].judged(settings)
     comparisons, incomparable = [], []
     for first, second in combinations(entrants, 2):
@@ -116,13 +117,19 @@ def _naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _entrant(given: PredictionsLike, pairs: LoggedPairs, settings: Settings) -> _Entrant:
+def _entrant(
+    given: PredictionsLike, pairs: LoggedPairs, parts: dict[bytes, LoggedPairs], settings: Settings
+) -> _Entrant:
+    """Put a recommender together with the pairs that it covers; those that cover the same `parts` can be compared."""
     covered = covered_rows(given, pairs.log)
     if covered is None:
         return _Entrant(settings.study(given, pairs, ON_ALL), None)
     if not covered.all():
-        rows = pairs.log.select(np.flatnonzero(covered))
-        pairs = LoggedPairs(rows, pairs.propensities.thinned(float(covered.mean())))
+        key = np.packbits(covered).tobytes()
+        if key not in parts:
+            rows = pairs.log.select(np.flatnonzero(covered))
+            parts[key] = LoggedPairs(rows, pairs.propensities.thinned(float(covered.mean())))
+        pairs = parts[key]
     return _Entrant(settings.study(given, pairs, ON_LOGGED), int(covered.sum()))
 
 
@@ -136,8 +143,8 @@ def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.boo
     [True, False, True]
     """
     cells = as_predictions(given, log.n_users, log.n_items)
-    keys = getattr(cells, "keys", None)
-    if keys is None or len(keys) == log.n_cells:
+    keys = cells.covered
+    if keys is None:
         return None
     covered = np.isin(cell_keys(log.users, log.items, log.n_items), keys)
     if covered.sum() < 2:

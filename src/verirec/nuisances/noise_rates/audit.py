@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.files import read_pairs
 from verirec.data.grid import cell_keys, checked_positions
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.pair_files import read_truths
+from verirec.data.predictions import PredictionsLike
 from verirec.data.roles import TruthRoles
 from verirec.exceptions import (
     AuditError,
@@ -25,18 +27,19 @@ from verirec.exceptions import (
 )
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
-from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
+from verirec.nuisances.noise_rates.strata import sort_into_strata
 from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
+from verirec.words import html_table
 
 Array = npt.NDArray[np.float64]
 
-ENOUGH: Final = 200
-"""An audit below this leaves the rates too open for most uses."""
+ROUGH: Final = 0.15
+"""Rates whose 95% intervals reach further than this to either side are too open for most uses."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditSample:
     """Pairs that somebody was asked about again, with what they truly prefer.
 
@@ -82,8 +85,11 @@ class AuditSample:
         user: str | None = None,
         item: str | None = None,
         true_label: str | None = None,
+        log_columns: Mapping[str, str | None] | None = None,
     ) -> AuditSample:
-        """Read an audit: a table with user, item and true label (0/1), by the log's ids; rows without one are left out.
+        """Read an audit: a table with user, item and true label, by the log's ids; rows without one are left out.
+
+        A label is 0 or 1, no or yes, false or true.
 
         Parameters
         ----------
@@ -92,17 +98,29 @@ class AuditSample:
         log
             Whose ids they are.
         user, item, true_label
-            The columns; left out, the usual names are tried.
+            The columns; left out, `log_columns` and the usual names are tried.
+        log_columns
+            The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        roles = TruthRoles(user, item, true_label)
-        checked_log(log)
-        users, items, labels = read_pairs(path, roles, log, f"{Path(path).name}:", "an audit", skip_missing=True)
-        return cls(users, items, labels)
+        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"AuditSample({len(self):,} pairs, {self.true_labels.mean():.1%} truly positive)"
+
+    def _repr_html_(self) -> str:
+        positive = int(self.true_labels.sum())
+        rows = {
+            "pairs": f"{len(self):,}",
+            "truly positive": f"{positive:,} ({positive / len(self):.1%})",
+            "users": f"{len(np.unique(self.users)):,}",
+            "items": f"{len(np.unique(self.items)):,}",
+        }
+        return html_table("Audited pairs", rows)
 
     def rows_in(self, log: FeedbackLog) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """Give the log's rows of the audited pairs, and their true labels; other pairs are left out, with a warning."""
@@ -236,11 +254,6 @@ class AuditNoiseRates:
         inside, rows, true_labels = part
         labels, strata = log.labels[inside], strata[inside]
         _refuse_one_class(true_labels, where)
-        if len(rows) < ENOUGH:
-            warn_caller(
-                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain; aim at {ENOUGH}",
-                SmallAuditWarning,
-            )
         if min(self._shares(labels, rows)) == 0:
             warn_caller(
                 f"no audited pair{where} has one of the two labels: the rates then rest on the strata alone, and their "
@@ -261,6 +274,13 @@ class AuditNoiseRates:
             # Unequal weights are worth fewer rows (Kish).
             fewer = float((weights[inside] ** 2).mean()) / float(weights[inside].mean()) ** 2
             covariance = tuple(tuple(fewer * one for one in row) for row in covariance)  # type: ignore[assignment]
+        half_width = float(ndtri(0.975) * np.sqrt(np.diag(np.array(covariance)).max()))
+        if half_width > ROUGH:
+            warn_caller(
+                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain: a 95% interval reaches "
+                f"{half_width:.2f} to either side; plan_audit tells how many more pairs it takes",
+                SmallAuditWarning,
+            )
         return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
 
     @staticmethod
@@ -316,27 +336,3 @@ def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
             raise AuditError(
                 f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(true_labels):,} pairs"
             )
-
-
-def sort_into_strata(
-    log: FeedbackLog,
-    propensities: Any,
-    scores: PredictionsLike | None,
-    *,
-    strata: int,
-    folds: int,
-    random: np.random.Generator,
-) -> npt.NDArray[np.int64]:
-    """Sort a log's rows into equal parts by a score that has not seen them; each has at least 20 rows."""
-    count = min(strata, max(len(log) // 20, 1))
-    if scores is not None:
-        score = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
-    else:
-        weights = np.ones(len(log))
-        if propensities is not None:
-            weights = 1 / as_propensities(propensities, log).at(log.users, log.items)
-        score = LabelModel().cross_fit(log, weights, folds, random)
-    order = by_score(score, random)
-    of_row = np.empty(len(log), np.int64)
-    of_row[order] = np.arange(len(log)) * count // len(log)
-    return of_row

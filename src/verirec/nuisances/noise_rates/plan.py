@@ -21,7 +21,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import AuditError, LabelError, ParameterError
 from verirec.losses import NoiseRates
-from verirec.nuisances.noise_rates.audit import sort_into_strata
+from verirec.nuisances.noise_rates.strata import sort_into_strata
 from verirec.nuisances.noise_rates.tails import identified_region
 from verirec.randomness import RandomState, as_generator
 
@@ -49,11 +49,12 @@ class AuditPlan:
     half_width, confidence
         What was asked for.
     expected
-        Half-widths of (rho01, rho10) that the plan should reach.
+        Half-widths of (rho01, rho10) that the plan should reach, at worst over the guesses.
     simple
-        How many pairs a simple random choice would need for the same; `None` if all of the log would not do.
-    guess
-        The rates that the plan was made for.
+        How many pairs a simple random choice would need for the same; `None` if all of the log would not do. For a
+        rough answer that may be fewer, as the plan asks about a few pairs of every kind.
+    guesses
+        The rates that the plan was made for: it is enough for each of them.
     """
 
     log: FeedbackLog
@@ -63,7 +64,7 @@ class AuditPlan:
     confidence: float
     expected: tuple[float, float]
     simple: int | None
-    guess: NoiseRates
+    guesses: tuple[NoiseRates, ...]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -108,7 +109,7 @@ def plan_audit(
     strata
         Of the score.
     random_state
-        Of the choice of rows within a cell.
+        Of the folds behind the score and the guesses, and of the choice of rows within a cell.
 
     Examples
     --------
@@ -119,50 +120,49 @@ def plan_audit(
     True
     """
     width = real_number("half_width", half_width, above=0, below=0.5)
-    reach = float(ndtri((1 + real_number("confidence", confidence, above=0, below=1)) / 2))
+    level = real_number("confidence", confidence, above=0, below=1)
+    if guess is not None and not isinstance(guess, NoiseRates):
+        raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
+    count = whole_number("strata", strata)
     random = as_generator(random_state)
     if len(np.unique(checked_log(log).labels)) < 2:
         raise LabelError("an audit plan needs a log with rows of both classes, positive and negative")
-    of_row = sort_into_strata(log, propensities, scores, strata=whole_number("strata", strata), folds=5, random=random)
-    if guess is not None and not isinstance(guess, NoiseRates):
-        raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
-    guesses = [guess] if guess is not None else _guesses(log, scores)
+    guesses = [guess] if guess is not None else _guesses(log, scores, level, random_state)
+    of_row = sort_into_strata(log, propensities, scores, strata=count, folds=5, random=random)
     cells = of_row * 2 + log.labels
     inventory = np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float)
+    reach = float(ndtri((1 + level) / 2))
     designs = [_Design.of(inventory, one) for one in guesses]
-    wanted = (width / reach) ** 2
     # Enough for each of the guesses, whichever is right.
-    asked = np.max([design.allocate(wanted) for design in designs], axis=0)
-    counts = [design.simple(wanted) for design in designs]
-    simple = None if None in counts else max(count for count in counts if count is not None)
-    if simple is not None and asked.sum() > simple:
-        # For a rough answer a few rows of every cell are already too many.
-        asked = np.floor(inventory * simple / inventory.sum())
-    rows = np.concatenate(
-        [
-            random.choice(np.flatnonzero(cells == cell), int(count), replace=False)
-            for cell, count in enumerate(asked)
-            if count > 0
-        ]
+    asked = np.max([design.allocate(width, reach) for design in designs], axis=0)
+    counts = [design.simple((width / reach) ** 2) for design in designs]
+    rows = random.permutation(
+        np.concatenate(
+            [
+                random.choice(np.flatnonzero(cells == cell), int(count), replace=False)
+                for cell, count in enumerate(asked)
+                if count > 0
+            ]
+        )
     )
-    rows = random.permutation(rows)
     expected = reach * np.sqrt(np.max([design.variances(asked) for design in designs], axis=0))
-    weights = (inventory / np.maximum(asked, 1))[cells[rows]]
     return AuditPlan(
         log,
         rows,
-        weights,
+        (inventory / np.maximum(asked, 1))[cells[rows]],
         width,
-        confidence,
+        level,
         (float(expected[0]), float(expected[1])),
-        simple,
-        guesses[0],
+        None if None in counts else max(count for count in counts if count is not None),
+        tuple(guesses),
     )
 
 
-def _guesses(log: FeedbackLog, scores: PredictionsLike | None) -> list[NoiseRates]:
+def _guesses(
+    log: FeedbackLog, scores: PredictionsLike | None, confidence: float, random_state: RandomState
+) -> list[NoiseRates]:
     """Guess that each rate is all, half or a quarter of what the log allows at most."""
-    region = identified_region(log, scores=scores)
+    region = identified_region(log, scores=scores, confidence=confidence, random_state=random_state)
     most = [min(one, MOST_GUESSED) for one in (region.rho01_most, region.rho10_most)]
     return [NoiseRates(a * most[0], b * most[1]) for a, b in product((1.0, 0.5, 0.25), repeat=2)]
 
@@ -220,8 +220,9 @@ class _Design:
         """Give the variances of both rates after asking about so many rows of each cell."""
         return np.diag(self._covariance(asked))[:2]
 
-    def allocate(self, wanted: float) -> Array:
-        """Add rows where they help most, until both rates are known well enough."""
+    def allocate(self, half_width: float, reach: float) -> Array:
+        """Add rows where they help most, until both rates are known well enough; a half-width is `reach` errors."""
+        wanted = (half_width / reach) ** 2
         asked = np.minimum(self.inventory, _FEWEST)
         while True:
             covariance = self._covariance(asked)
@@ -233,8 +234,9 @@ class _Design:
             best = int(np.argmax(gain))
             if gain[best] < 0:
                 raise AuditError(
-                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's variance at "
-                    f"{covariance[worse, worse]:.2g} where {wanted:.2g} was asked for; ask for a larger half_width"
+                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width "
+                    f"at {reach * np.sqrt(covariance[worse, worse]):.2g} where {half_width:.2g} was asked for; ask for "
+                    "a larger half_width"
                 )
             asked[best] = min(asked[best] + _AT_A_TIME, self.inventory[best])
 

@@ -1,0 +1,42 @@
+"""Messages of the library as the command line says them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_CALLED: Final = {"score": "score_column", "propensity": "propensity_column"}
+"""What the library calls what an option has another name for."""
+
+_HINT: Final = re.compile(
+    r"""(?<![\w'"./=-]) (?P<name>[a-z]\w*) = (?P<value> \.\.\. | '[^']*' | "[^"]*" | [-+\w.]*\w )""", re.VERBOSE
+)
+
+
+def in_options(message: str, options: Mapping[str, str]) -> str:
+    """Turn `name=value`, as Python has it, into `--name value` where a verb has such an option.
+
+    Parameters
+    ----------
+    message
+        Of an error or a warning.
+    options
+        Names of a verb's parameters, and its options.
+
+    Examples
+    --------
+    >>> in_options("needs a rule such as positive_from=4", {"positive_from": "--positive-from"})
+    'needs a rule such as --positive-from 4'
+    >>> in_options("name it: true_label=...", {})
+    'name it: true_label'
+    """
+
+    def spoken(hint: re.Match[str]) -> str:
+        name, value = hint["name"], hint["value"]
+        option = options.get(_CALLED.get(name, name)) or options.get(name)
+        if option is None:
+            return name if value == "..." else hint[0]
+        return f"{option} {value.strip(chr(39) + chr(34))}"
+
+    return _HINT.sub(spoken, message)
