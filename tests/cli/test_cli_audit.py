@@ -14,7 +14,7 @@ import verirec as vr
 from pages import Page, check_estimates_table
 from verirec.exceptions import UnknownIdWarning
 from verirec.experiments import run_audit
-from verirec.reports import audit_summary, check_writable
+from verirec.reports import audit_summary, check_writable, conclusions
 from verirec.reports.writing import write_table
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -124,7 +124,7 @@ def test_it_writes_page_and_summary_with_the_figures_of_the_python_call(audit, t
     summary = summary_in(tmp_path / "out")
     assert summary == json.loads(json.dumps(audit_summary(found)))
     check_estimates_table(Page((tmp_path / "out" / "report.html").read_text()).tables["estimates"], summary)
-    assert output == "".join(f"- {one}\n" for one in found.conclusions) + f"The page: {tmp_path}/out/report.html\n"
+    assert output == "".join(f"- {one}\n" for one in conclusions(found)) + f"The page: {tmp_path}/out/report.html\n"
 
 
 def test_the_summary_has_the_schema_of_the_interface(audit, tmp_path):
