@@ -453,8 +453,8 @@ def test_predictions_of_zero_and_one_can_be_clipped_and_where_that_changes_many_
     assert changed > 0.1 * len(log)
     assert (code, errors) == (
         0,
-        f"verirec: warning: --clip {clip:g} changed the predictions of {changed:,} of {len(log):,} logged pairs: what is "
-        "judged are the changed ones\n",
+        f"verirec: warning: --clip {clip:g} changed the predictions of {changed:,} of {len(log):,} logged pairs: what "
+        "is judged are the changed ones\n",
     )
     with pytest.warns(ScoreWarning, match=f"^clip={clip:g} changed the predictions of {changed:,} of "):
         expected = by_python(folder, predictions=file, clip=clip)
