@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 
 MOST_GUESSED: Final = 0.3
 _AT_A_TIME: Final = 4
+_SHARE: Final = 256
+"""Rows are added by so many, or by this part of those there are: large plans then take hardly more steps."""
 _FEWEST: Final = 5
 """Rows of each cell that are asked about in any case, so that no stratum is unknown."""
 _INSIDE: Final = 0.02
@@ -223,22 +225,23 @@ class _Design:
     def allocate(self, half_width: float, reach: float) -> Array:
         """Add rows where they help most, until both rates are known well enough; a half-width is `reach` errors."""
         wanted = (half_width / reach) ** 2
+        least = float(self.variances(self.inventory).max())
+        if least > wanted:
+            raise AuditError(
+                f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width at "
+                f"{reach * np.sqrt(least):.2g} where {half_width:.2g} was asked for; ask for a larger half_width"
+            )
         asked = np.minimum(self.inventory, _FEWEST)
         while True:
             covariance = self._covariance(asked)
             worse = int(np.argmax(np.diag(covariance)[:2]))
-            if covariance[worse, worse] <= wanted:
+            if covariance[worse, worse] <= wanted or (asked >= self.inventory).all():
                 return asked
             gain = (self.per_row @ covariance[worse]) ** 2
             gain[asked >= self.inventory] = -1.0
             best = int(np.argmax(gain))
-            if gain[best] < 0:
-                raise AuditError(
-                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width "
-                    f"at {reach * np.sqrt(covariance[worse, worse]):.2g} where {half_width:.2g} was asked for; ask for "
-                    "a larger half_width"
-                )
-            asked[best] = min(asked[best] + _AT_A_TIME, self.inventory[best])
+            step = max(_AT_A_TIME, int(asked.sum()) // _SHARE)
+            asked[best] = min(asked[best] + step, self.inventory[best])
 
     def simple(self, wanted: float) -> int | None:
         """Give how many rows, chosen at random from all, would do the same."""
