@@ -16,6 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from verirec.estimators import Estimate, EstimateRange, Sensitivity
+from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.reports.page import picture
@@ -234,6 +235,15 @@ def _contours(
     figure: Figure, found: Sensitivity, values: Array, title: str, colours: str, *, centre: bool = False
 ) -> tuple[Any, Any]:
     """Draw values over the noise rates; give the axes and the bar of colours."""
+    sizes = [len(np.unique(rates)) for rates in (found.rho01, found.rho10)]
+    if min(sizes) < 2:
+        raise ParameterError(
+            f"a map needs at least two values of rho01 and two of rho10; there are {sizes[0]} and {sizes[1]}"
+        )
+    if not np.isfinite(values).any():
+        raise ParameterError(
+            f"nothing to draw: rho01 + rho10 is above {MOST_RATE:g} at all rates of the map, which leaves no signal"
+        )
     axes = figure.add_subplot()
     levels = _levels(values[np.isfinite(values)], centre=centre)
     filled = axes.contourf(found.rho01, found.rho10, values.T, levels=levels, cmap=colours)

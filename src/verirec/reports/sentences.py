@@ -47,7 +47,7 @@ def coverage(audit: LogAudit, recommender: Recommender) -> str:
         )
     return (
         f"some of the logged pairs, {recommender.covered:,} of {rows:,}: judged on these, as if they were a fair part "
-        "of the log, and by the self-normalised estimators; not to be compared with figures of other recommenders"
+        "of the log, and by the self-normalised estimators; not to be compared with figures of other pairs"
     )
 
 
@@ -114,10 +114,14 @@ def _about_conditions(audit: LogAudit) -> list[str]:
 
 
 def _about_what_was_not_compared(audit: LogAudit) -> list[str]:
+    """Name those that cover some of the logged pairs only."""
     partial = [name for name, one in audit.recommenders.items() if one.covered not in (None, len(audit.log))]
     if not audit.incomparable:
         return []
-    which = " and ".join(partial)
+    *first, last = partial
+    which = f"{', '.join(first)} and {last}" if first else last
+    if any({one.first, one.second} <= set(partial) for one in audit.comparisons):
+        return [f"{which} cover some of the logged pairs only: two of them can be compared where these are the same."]
     whom = "each other" if len(partial) == len(audit.recommenders) else "the others"
     return [f"{which} cannot be compared with {whom}: the predictions cover some of the logged pairs only."]
 

@@ -170,7 +170,7 @@ def _noise(
         checked_rates(rates, pairs.log)
         return rates, "given"
     if audit is not None:
-        return rates_from_audit(pairs.log, audit, pairs.propensities, seed)
+        return rates_from_audit(pairs.log, audit, pairs.propensities)
     return identified_region(pairs.log, confidence=confidence, random_state=seed), "all that the log allows"
 
 
