@@ -21,8 +21,10 @@ def conclusions(audit: LogAudit) -> list[str]:
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
     >>> audit = run_audit(world.log, given, noise_rates=NoiseRates(0.2, 0.1), propensities=world.propensity_values)
-    >>> conclusions(audit)[0]
-    'sharp is better than blunt: established, and the log as it stands agrees.'
+    >>> for part in conclusions(audit)[0].split("; "):
+    ...     part
+    'sharp is better than blunt: established, and the log as it stands agrees'
+    'but not if the odds of being logged may be off by a factor of 1.44.'
     """
     return [
         *_about_noise(audit),
