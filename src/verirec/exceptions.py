@@ -16,6 +16,13 @@ class ParameterError(VerirecError, ValueError):
     """An argument is outside what the function can take."""
 
 
+class UnknownNameError(ParameterError, KeyError):
+    """A result has nothing of that name."""
+
+    # KeyError would show the message in quotes.
+    __str__ = Exception.__str__
+
+
 class DataError(VerirecError, ValueError):
     """The data cannot be used as it is."""
 

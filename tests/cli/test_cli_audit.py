@@ -14,7 +14,7 @@ import verirec as vr
 from pages import Page, check_estimates_table
 from verirec.exceptions import UnknownIdWarning
 from verirec.experiments import run_audit
-from verirec.reports import audit_summary, check_writable
+from verirec.reports import audit_summary, check_writable, conclusions
 from verirec.reports.writing import write_table
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -124,7 +124,7 @@ def test_it_writes_page_and_summary_with_the_figures_of_the_python_call(audit, t
     summary = summary_in(tmp_path / "out")
     assert summary == json.loads(json.dumps(audit_summary(found)))
     check_estimates_table(Page((tmp_path / "out" / "report.html").read_text()).tables["estimates"], summary)
-    assert output == "".join(f"- {one}\n" for one in found.conclusions) + f"The page: {tmp_path}/out/report.html\n"
+    assert output == "".join(f"- {one}\n" for one in conclusions(found)) + f"The page: {tmp_path}/out/report.html\n"
 
 
 def test_the_summary_has_the_schema_of_the_interface(audit, tmp_path):
@@ -458,6 +458,91 @@ def test_ctrl_c_leaves_the_older_plan(plan, tmp_path, monkeypatch):
     assert plan("plain.csv", "--rho01", 0.1, "--rho10", 0.1)[0] == 130
     assert (tmp_path / "plan.csv").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["plan.csv"]
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_plan_does_not_take_the_place_of_its_log(plan, folder, tmp_path, link):
+    place = tmp_path / "log.csv"
+    place.write_bytes((folder / "plain.csv").read_bytes())
+    out = tmp_path / "link.csv" if link else place
+    if link:
+        out.symlink_to(place)
+    before = place.read_bytes()
+    code, output, errors = plan(place, *GIVEN, out=out)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: --out '.*' is a file that is read: name another one\n", errors)
+    assert place.read_bytes() == before
+
+
+def test_a_plan_does_not_take_the_place_of_a_list_of_ids(plan, folder, tmp_path):
+    (tmp_path / "users.txt").write_text("\n".join(ids_of("plain")[0]))
+    before = (tmp_path / "users.txt").read_bytes()
+    assert plan("plain.csv", *GIVEN, "--all-users", tmp_path / "users.txt", out=tmp_path / "users.txt")[0] == 2
+    assert (tmp_path / "users.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize(("filled", "told"), [(1, "1 true label filled in"), (40, "40 true labels filled in")])
+def test_a_plan_with_true_labels_is_not_written_over(plan, tmp_path, filled, told, delimiter):
+    """Whoever filled them in may have used a spreadsheet that parts fields in its own way."""
+    file = tmp_path / "plan.csv"
+    assert plan("plain.csv", *GIVEN)[0] == 0
+    rows = read_csv(file)
+    for row in rows[-filled:]:
+        row["true_label"] = 0
+    with file.open("w", newline="", encoding="utf-8-sig") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    before = file.read_bytes()
+    code, output, errors = plan("plain.csv", *GIVEN)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(
+        rf"verirec: --out '.*plan.csv' has {told}, which would be lost: name another file, .*\n", errors
+    )
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["user,item,true_label\na,b,\na,c, \n", "nothing of the kind", "", "true_label"])
+def test_a_file_without_true_labels_is_written_over(plan, tmp_path, content):
+    (tmp_path / "plan.csv").write_text(content)
+    assert plan("plain.csv", *GIVEN)[0] == 0
+    assert len(read_csv(tmp_path / "plan.csv")) > 100
+
+
+HALF_FILLED = [
+    ("u000,10,1\nu001,10,\nu002,10,2", "file.csv: true_label must be 0 or 1, .*where row 2 has 2"),
+    ("u000,10,1\nu001,10,\nu002,10,-1", "file.csv: true_label must be 0 or 1, .*where row 2 has -1"),
+    ("u000,10,1\nu001,10,\nu002,10,inf", "file.csv: true_label must be 0 or 1, .*where row 2 has inf"),
+    ("u000,10,1\nu001,10,\nu002,10,maybe", "file.csv: true_label must be 0 or 1, .*where row 2 has 'maybe'"),
+    ("u000,10,1\nu001,10,\n,10,1", r"file.csv: user is missing in 1 of 3 rows \(first: 2, .*fill it in"),
+    ("u000,10,1\nu001,10,\nu002,,1", r"file.csv: item is missing in 1 of 3 rows \(first: 2, .*fill it in"),
+    ("u000,10,1\nu001,10,\nno,10,1", r"file.csv: user is not in the log in 1 of 3 rows \(first: 2, .*'no'"),
+    ("u000,10,1\nu001,10,\nu000,10,1", r"file.csv must name each pair once; .*again in 1 of 3 rows \(first: 2, "),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), HALF_FILLED, ids=[lines.split("\n")[-1] for lines, _ in HALF_FILLED])
+def test_a_mistake_in_a_list_filled_in_by_half_is_told_by_the_files_own_rows(audit, tmp_path, lines, message):
+    (tmp_path / "file.csv").write_text(f"user,item,true_label\n{lines}\n")
+    code, output, errors = audit("plain.csv", "--audit-labels", tmp_path / "file.csv")
+    assert (code, output) == (2, "")
+    assert re.fullmatch(rf"verirec: {message}.*\n", errors), errors
+
+
+@pytest.mark.parametrize("verb", ["audit", "plan-audit"])
+def test_a_log_too_small_to_tell_its_noise_is_told_what_to_do_and_that_helps(run, tmp_path, verb):
+    log = vr.simulate.world(60, 50, observed=0.2, random_state=0).log.select(np.arange(0, 570, 15))
+    write_csv(tmp_path / "log.csv", ["user", "item", "label"], log.users, log.items, log.labels)
+    out = tmp_path / "out.csv"
+    code, output, errors = run(verb, tmp_path / "log.csv", "--out", out)
+    assert (code, output) == (2, "")
+    assert errors == (
+        "verirec: a log of 38 rows cannot tell how noisy its labels may be, which takes at least 40; give the noise "
+        "rates: --rho01 ... and --rho10 ...\n"
+    )
+    width = ("--half-width", 0.4) if verb == "plan-audit" else ()
+    assert run(verb, tmp_path / "log.csv", "--out", out, *GIVEN, *width)[0] == 0
 
 
 @pytest.mark.parametrize("verb", ["audit", "plan-audit"])

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import verirec as vr
+from verirec.exceptions import ScoreWarning
 
 SHAPE = (50, 40)
 
@@ -149,7 +150,7 @@ OPTIONS = [
     (["--loss", "squared"], {"loss": "squared"}),
     (["--imputation", "model", "--seed", 5], {"imputation": "model", "random_state": 5}),
     (["--confidence", 0.8], {"confidence": 0.8}),
-    (["--clip", 0.3], {"clip": 0.3}),
+    (["--clip", 0.11], {"clip": 0.11}),
     (["--sample", 500, "--seed", 2], {"sample": 500, "random_state": 2}),
     (["--interval", "bootstrap", "--seed", 4], {"interval": "bootstrap", "random_state": 4}),
 ]
@@ -440,10 +441,24 @@ def test_a_column_that_cannot_be_told_is_named_with_its_file_and_option(estimate
     assert "name it: --score-column ...;" in errors
 
 
-def test_predictions_of_zero_and_one_can_be_clipped(figures, folder):
+@pytest.mark.parametrize(("file", "clip"), [("hard.npy", 0.01), ("matrix.npy", 0.3)])
+def test_predictions_of_zero_and_one_can_be_clipped_and_where_that_changes_many_it_warns(estimate, folder, file, clip):
     np.save(folder / "hard.npy", (np.load(folder / "matrix.npy") > 0.5).astype(float))
-    shown = figures("log.csv", "--predictions", "mine=hard.npy", "--clip", 0.01)
-    assert shown["recommenders"]["mine"] == by_python(folder, predictions="hard.npy", clip=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, output, errors = estimate("log.csv", "--predictions", f"mine={file}", "--clip", clip, "--json")
+    log, f = vr.read_log(folder / "log.csv"), np.load(folder / file)
+    logged = f[log.users, log.items]
+    changed = int(((logged < clip) | (logged > 1 - clip)).sum())
+    assert changed > 0.1 * len(log)
+    assert (code, errors) == (
+        0,
+        f"verirec: warning: --clip {clip:g} changed the predictions of {changed:,} of {len(log):,} logged pairs: what "
+        "is judged are the changed ones\n",
+    )
+    with pytest.warns(ScoreWarning, match=f"^clip={clip:g} changed the predictions of {changed:,} of "):
+        expected = by_python(folder, predictions=file, clip=clip)
+    assert json.loads(output)["recommenders"]["mine"] == expected
 
 
 # Mistakes

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -167,3 +169,36 @@ def test_the_installed_command_tells_a_mistake_in_one_line(spawn):
     assert (code, output) == (2, "")
     assert one_line(errors)
     assert "name must be one of coat, kuairec" in errors
+
+
+@pytest.mark.parametrize("after", [0.4, 0.8])
+def test_ctrl_c_while_the_command_is_still_starting_is_told_in_one_line(tmp_path, after):
+    """Importing what it needs takes a second."""
+    started = subprocess.Popen(
+        [Path(sys.executable).with_name("verirec"), "demo", "--out", tmp_path / "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after)
+    started.send_signal(signal.SIGINT)
+    output, errors = started.communicate(timeout=60)
+    assert (started.returncode, output, errors) == (130, "", "verirec: stopped\n")
+    assert not (tmp_path / "demo").exists()
+
+
+def test_what_the_command_starts_with_imports_nothing_heavy():
+    """Or Ctrl-C would not be caught while that goes on."""
+    listed = "import sys; before = set(sys.modules); import verirec_start; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, timeout=60, check=True)
+    assert set(done.stdout.split()) <= {"verirec_start", "__future__"}
+
+
+@pytest.mark.parametrize("arguments", [("demo",), ("audit", "log.csv"), ("plan-audit", "log.csv")], ids=" ".join)
+def test_an_empty_name_is_no_place_to_write_to(run, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, output, errors = run(*arguments, "--out", "")
+    assert (code, output) == (2, "")
+    assert one_line(errors)
+    assert "'--out': it must name a place to write to; got nothing" in errors
+    assert list(tmp_path.iterdir()) == []

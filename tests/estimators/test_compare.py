@@ -18,6 +18,7 @@ from verirec.exceptions import (
     OverlapWarning,
     ParameterError,
     PredictionError,
+    ScoreWarning,
 )
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -230,6 +231,24 @@ CASES = [(rates, p, name) for rates in ("known", "audited") for p in ("true", "l
 def test_intervals_hold_the_true_difference_as_often_as_they_say(case):
     reach = [largest_z(len(CASES), 0.01) * np.sqrt(end * (1 - end) / WORLDS) for end in PROMISED]
     assert PROMISED[0] - reach[0] <= coverage()[case] <= PROMISED[1] + reach[1]
+
+
+@pytest.mark.parametrize("which", ["first", "second", "both", "neither"])
+def test_a_clip_that_changes_many_predictions_is_warned_of_whichever_it_is(world, which):
+    log, many = world.log, len(world.log) // 8
+    f = {"first": np.full((60, 80), 0.4), "second": np.full((60, 80), 0.6)}
+    for place, name in enumerate(f):
+        if which in (name, "both"):
+            f[name][log.users[: many + place], log.items[: many + place]] = 0.001
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vr.compare(*f.values(), log, propensities=world.propensities, clip=0.01)
+    said = [str(one.message) for one in caught if one.category is ScoreWarning]
+    counts = {"first": [many], "second": [many + 1], "both": [many, many + 1], "neither": []}[which]
+    start = "clip=0.01 changed the predictions of"
+    assert said == [
+        f"{start} {count:,} of {len(log):,} logged pairs: what is judged are the changed ones" for count in counts
+    ]
 
 
 # A region in place of rates

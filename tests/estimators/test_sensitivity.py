@@ -132,8 +132,15 @@ def test_a_line_straight_up_is_found_too(steepness):
 
 def test_an_unknown_name_is_a_key_error_that_lists_those_there_are(found):
     for call in (lambda: found.values("nope"), lambda: found.break_even("bold", "nope")):
-        with pytest.raises(KeyError, match="no recommender 'nope'; there are: bold, shy"):
-            call()
+        check_refusal(call, KeyError, "^no recommender 'nope'; there are: bold, shy$")
+        check_refusal(call, ParameterError, "nope")
+    check_refusal(lambda: found.values(["bold"]), KeyError, "no recommender")
+
+
+def test_rates_that_leave_no_signal_have_no_value_and_are_no_reason_for_noise(world, recommenders):
+    """Any warning would be an error here: at .5 and .5 there is a division by 0."""
+    found = vr.sensitivity(recommenders, world.log, rho01=[0.1, 0.5], rho10=[0.1, 0.5], estimator="ome-snips")
+    assert np.isnan(found.values("bold")).tolist() == [[False, False], [False, True]]
 
 
 # Wrong propensities
@@ -381,6 +388,8 @@ def test_bad_input_is_told_in_one_line(world, recommenders, change, error, messa
     "change",
     [
         pytest.param({"gammas": 2}, id="one number for gammas"),
+        pytest.param({"gammas": b"x"}, id="bytes for gammas"),
+        pytest.param({"gammas": "2"}, id="text for gammas"),
         pytest.param({"predictions": {}}, id="no recommender"),
     ],
 )

@@ -288,6 +288,30 @@ def test_predictions_of_some_rows_are_judged_on_these_and_say_so(world, recommen
     assert found.incomparable == [("sharp", "part"), ("blunt", "part")]
 
 
+def test_two_that_cover_the_very_same_rows_are_compared_on_these(world, recommenders):
+    log = world.log
+    random = np.random.default_rng(0)
+    rows = np.sort(random.choice(len(log), 2_000, replace=False))
+    given = recommenders | {
+        "part of sharp": triples(recommenders["sharp"], log, rows),
+        # In whatever order they come.
+        "part of blunt": triples(recommenders["blunt"], log, random.permutation(rows)),
+        "other part": triples(recommenders["blunt"], log, rows[1:]),
+    }
+    found = run_audit(log, given, noise_rates=RATES, propensities=world.propensities)
+    compared = {(one.first, one.second): one for one in found.comparisons}
+    assert list(compared) == [("sharp", "blunt"), ("part of sharp", "part of blunt")]
+    assert len(found.incomparable) == 10 - 2
+    both = compared["part of sharp", "part of blunt"]
+    first, second = (found.recommenders[name].estimates for name in ("part of sharp", "part of blunt"))
+    for difference, name in ((both.naive, "naive"), (both.corrected, "ome-snips")):
+        assert difference.value == pytest.approx(first[name].value - second[name].value, rel=1e-9)
+    # Of two that are so far apart that is told from a third of the rows, and by a narrower interval than one by one.
+    assert both.established == "part of sharp"
+    assert both.corrected.standard_error < first["ome-snips"].standard_error + second["ome-snips"].standard_error
+    assert both.check is None
+
+
 def test_judging_a_fair_part_of_the_rows_is_no_misfit_of_the_propensities(world, recommenders):
     log = world.log
     rows = np.sort(np.random.default_rng(0).choice(len(log), 2_000, replace=False))

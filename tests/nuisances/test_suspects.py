@@ -176,3 +176,10 @@ def test_groups_of_another_grid_are_refused(world, count):
 def test_an_h_that_is_no_probability_is_refused(world):
     h = np.full((80, 100), 7.0)
     check_refusal(lambda: vr.find_suspect_labels(world.log, RATES, h=h), PredictionError, "h")
+
+
+@pytest.mark.parametrize("most", ["x", -1, 2.5, True])
+def test_how_many_to_show_is_a_whole_number(small_log, most):
+    found = vr.find_suspect_labels(small_log, vr.NoiseRates(0.2, 0.1), h=np.full((3, 4), 0.5))
+    check_refusal(lambda: found.to_frame(most), ParameterError, "most must be a whole number of at least 0; got")
+    assert [len(found.to_frame(count)) for count in (0, 4, 100, None)] == [0, 4, 6, 6]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import verirec as vr
+from refusals import check_refusal
 from verirec.estimators import Estimate, EstimateRange
 from verirec.estimators.sensitivity import Sensitivity, Surface
+from verirec.exceptions import ParameterError
 from verirec.reports.plots import as_svg, break_even_plot, estimates_plot, surface_plot
 
 AXIS = np.linspace(0, 0.45, 10)
@@ -101,3 +104,27 @@ def test_a_range_is_drawn_by_its_ends_alone():
 def test_every_plot_is_a_picture_for_a_page():
     for figure in (surface_plot(CLOSE, "sharp", "loss", rates=RATES), break_even_plot(CLOSE, "sharp", "sharper")):
         assert str(as_svg(figure, "one")).startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("rho01", "rho10", "message"),
+    [
+        ([0.2], AXIS, "at least two values of rho01 and two of rho10; there are 1 and 10"),
+        (AXIS, [0.1], "at least two values of rho01 and two of rho10; there are 10 and 1"),
+        ([0.2, 0.2], AXIS, "there are 1 and 10"),
+        ([0.5, 0.6], [0.5, 0.6], r"nothing to draw: rho01 \+ rho10 is above 0.9 at all rates"),
+    ],
+)
+def test_a_map_without_two_rates_of_each_kind_or_without_a_value_is_refused(rho01, rho10, message):
+    found = replace(CLOSE, rho01=np.asarray(rho01), rho10=np.asarray(rho10))
+    check_refusal(lambda: surface_plot(found, "sharp", "log loss"), ParameterError, message)
+    check_refusal(lambda: break_even_plot(found, "sharp", "sharper"), ParameterError, message)
+
+
+def test_a_map_of_two_by_two_rates_can_be_drawn():
+    found = replace(CLOSE, rho01=np.array([0.1, 0.4]), rho10=np.array([0.1, 0.3]))
+    drawn(surface_plot(found, "sharp", "log loss"))
+
+
+def test_a_recommender_that_is_not_there_cannot_be_drawn():
+    check_refusal(lambda: surface_plot(CLOSE, "nope", "log loss"), ParameterError, "no recommender 'nope'")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import ParameterError
 from verirec.reports import write_report
+from verirec.reports.writing import FORMULA_STARTS, write_table
 
 
 @pytest.fixture
@@ -109,3 +114,33 @@ def test_a_folder_in_the_pages_place_is_refused_in_one_line(tmp_path):
     (tmp_path / "report.html").mkdir()
     check_refusal(lambda: write_report(tmp_path, "page", {}), ParameterError, "cannot write to")
     assert not list(tmp_path.glob(".*"))
+
+
+ODD = ["a\rb", "\r=cmd", "\n=cmd", "a\r\n=cmd", "'\r", "a\n", "=cmd", "plain", 'a "b", c']
+
+
+def test_ids_with_line_ends_in_them_are_read_back_and_start_no_formula(tmp_path):
+    """A bare carriage return ends a line for most readers: what comes after it would be a cell."""
+    count = len(ODD)
+    log = vr.FeedbackLog.from_arrays(
+        np.arange(count), np.zeros(count, int), [0, 1] * 4 + [1], n_users=count, n_items=1, user_ids=ODD, item_ids=["i"]
+    )
+    frame = log.to_frame()[["user", "item", "label"]].assign(true_label=1, weight=0.5)
+    write_table(tmp_path / "plan.csv", frame)
+    sample = vr.AuditSample.from_file(tmp_path / "plan.csv", log)
+    assert sample.users.tolist() == list(range(count))
+    with (tmp_path / "plan.csv").open(newline="") as opened:
+        rows = list(csv.reader(opened))
+    assert [row[0].removeprefix("'") if row[0] != "''\r" else "'\r" for row in rows[1:]] == ODD
+    assert not [cell for row in rows for cell in row if cell.startswith(FORMULA_STARTS)]
+
+
+def test_an_empty_label_stays_empty_where_text_is_quoted(tmp_path):
+    write_table(tmp_path / "plan.csv", pd.DataFrame({"user": ["a\rb", "c"], "item": ["i", "i"], "true_label": None}))
+    with (tmp_path / "plan.csv").open(newline="") as opened:
+        assert [row["true_label"] for row in csv.DictReader(opened)] == ["", ""]
+
+
+def test_text_is_quoted_only_where_it_has_to_be(tmp_path):
+    write_table(tmp_path / "plan.csv", pd.DataFrame({"user": ["ann", "bob"], "label": [1, 0]}))
+    assert (tmp_path / "plan.csv").read_bytes() == b"user,label\nann,1\nbob,0\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from verirec.cli.options import (
     Item,
     LogFile,
     Loss,
+    OutFolder,
     PositiveFrom,
     Propensity,
     PropensityColumn,
@@ -46,7 +46,7 @@ from verirec.exceptions import ParameterError
 
 def audit_command(
     log: LogFile,
-    out: Annotated[Path, typer.Option(help="Folder for report.html and summary.json.")],
+    out: OutFolder,
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
     audit_labels: AuditLabels = None,
     rho01: Rho01 = None,

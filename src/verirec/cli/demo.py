@@ -9,11 +9,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from verirec.cli.options import OutFolder
 from verirec.estimators import Estimate
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for report.html and summary.json.")] = Path("verirec-demo"),
+    out: OutFolder = Path("verirec-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated world.")] = 0,
 ) -> None:
     """Judge two recommenders in a simulated world whose truth is known.

@@ -164,7 +164,7 @@ def _noise(
         return _Noise(given_rates(rho01, rho10), "given")
     audit = read_audit(audit_labels, log, columns)
     if audit is not None:
-        return _Noise(*rates_from_audit(log, audit, propensities, seed))
+        return _Noise(*rates_from_audit(log, audit, propensities))
     if region:
         return _Noise(identified_region(log, confidence=confidence, random_state=seed), "all that the log allows")
     return _Noise(None, "not corrected")

@@ -11,7 +11,7 @@ import typer
 import typer.main
 
 from verirec import __version__
-from verirec.cli import datasets, demo
+from verirec.cli import datasets, demo, reproduce
 from verirec.cli.audit import audit_command
 from verirec.cli.estimate import estimate_command
 from verirec.cli.evaluate import evaluate_command
@@ -44,6 +44,7 @@ app.command("evaluate")(evaluate_command)
 app.command("recommend")(recommend_command)
 app.command("methods")(methods_command)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _show_version(wanted: bool) -> None:

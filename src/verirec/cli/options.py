@@ -23,6 +23,14 @@ from verirec.nuisances.propensities import (
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
+
+def named_path(given: str | Path) -> Path:
+    """Refuse an empty name, which would be the current folder."""
+    if not str(given):
+        raise typer.BadParameter("it must name a place to write to; got nothing")
+    return Path(given)
+
+
 LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
 User = Annotated[str | None, typer.Option(help="The log's column of users.")]
 Item = Annotated[str | None, typer.Option(help="The log's column of items.")]
@@ -52,6 +60,11 @@ Loss = Annotated[str, typer.Option(help="log, squared or absolute.")]
 Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
 Clip = Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")]
 Sample = Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")]
+OutFolder = Annotated[
+    Path,
+    typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and summary.json."),
+]
+OutFile = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The CSV file to write.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")]
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from verirec.cli.options import (
     Duplicates,
     Item,
     LogFile,
+    OutFile,
     PositiveFrom,
     Rating,
     Rho01,
@@ -26,12 +28,13 @@ from verirec.cli.options import (
     given_rates,
     load_log,
 )
+from verirec.exceptions import ParameterError
 from verirec.nuisances.noise_rates import AuditPlan, plan_audit
 
 
 def plan_audit_command(
     log: LogFile,
-    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    out: OutFile,
     half_width: Annotated[float, typer.Option(help="Of the intervals of both noise rates.")] = 0.03,
     rho01: Rho01 = None,
     rho10: Rho10 = None,
@@ -56,6 +59,7 @@ def plan_audit_command(
     from verirec.reports.writing import check_writable_file, write_table
 
     check_writable_file(out)
+    _refuse_to_lose(out, [file for file in (log, all_users, all_items) if file is not None])
     with Console(stderr=True).status("Choosing the pairs"):
         table = load_log(
             log,
@@ -81,6 +85,33 @@ def plan_audit_command(
         f"Expected half-widths: {plan.expected[0]:.3f} of rho01, {plan.expected[1]:.3f} of rho10, {_made_for(plan)}.",
         soft_wrap=True,
     )
+
+
+def _refuse_to_lose(out: Path, read: list[Path]) -> None:
+    """Refuse to write over a file that is read, or over a plan that somebody has begun to fill in."""
+    if not out.is_file():
+        return
+    for file in read:
+        if file.is_file() and out.samefile(file):
+            raise ParameterError(f"--out {str(out)!r} is a file that is read: name another one")
+    filled = _filled_in(out)
+    if filled:
+        raise ParameterError(
+            f"--out {str(out)!r} has {filled:,} true label{'s' if filled > 1 else ''} filled in, which would be "
+            "lost: name another file, or move this one"
+        )
+
+
+def _filled_in(file: Path) -> int:
+    """Count the true labels in a plan, as we or a spreadsheet wrote it; a file of another kind has none."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig", errors="replace") as opened:
+            delimiter = max(",;\t", key=opened.readline().count)
+            opened.seek(0)
+            rows = csv.DictReader(opened, delimiter=delimiter)
+            return sum(bool((row.get("true_label") or "").strip()) for row in rows)
+    except csv.Error:
+        return 0
 
 
 def _made_for(plan: AuditPlan) -> str:

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
-from verirec.data.grid import Positions
+from verirec.data.grid import Positions, cell_keys
 from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing
 from verirec.data.roles import Roles, ScoreRoles, TruthRoles
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
     FileFormatError,
+    MissingValueError,
     UnknownIdError,
     UnknownIdWarning,
     warn_caller,
@@ -82,11 +83,20 @@ def read_truths(
     if len(rows) == 0:
         raise EmptyLogError(f"{file.name} has no row with a {roles.rating_word}")
     total, table = len(table), table.take(pa.array(rows))
+    for column in (str(settled.user), str(settled.item)):
+        blank = np.flatnonzero(_is_blank(table[column]))
+        if blank.size:
+            raise MissingValueError(
+                f"{file.name}: {column} is missing in {rows_in_words(rows[blank], total)}, which have a {name}; fill "
+                f"it in, or empty the {name}"
+            )
     sides = [_found(side, table, settled, log, file, ending, escaped=True) for side in ("user", "item")]
     for side in sides:
         if (side.positions < 0).any():
             raise side.unknown_error(file, rows[side.positions < 0], total)
-    return sides[0].positions, sides[1].positions, _labels(table[name], rows, total, f"{file.name}: {name}")
+    labels = _labels(table[name], rows, total, f"{file.name}: {name}")
+    _refuse_repeated(cell_keys(sides[0].positions, sides[1].positions, log.n_items), rows, total, file)
+    return sides[0].positions, sides[1].positions, labels
 
 
 def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:
@@ -155,9 +165,28 @@ def _found(
         return _Side(side, column, codes, ids, find_spelt(catalogue, spelt, name))
     found = catalogue.find(spelt, name=name)
     if escaped and is_text(spelt.type):
-        plain = catalogue.find(pc.replace_substring_regex(spelt, "^'([-=+@'\\t\\r])", "\\1"), name=name)
+        plain = catalogue.find(pc.replace_substring_regex(spelt, "^'([-=+@'\\t\\r\\n])", "\\1"), name=name)
         found = np.where(plain < 0, found, plain)
     return _Side(side, column, codes, ids, found)
+
+
+def _is_blank(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    missing = pc.is_null(column, nan_is_null=True)
+    if is_text(column.type):
+        missing = pc.or_(missing, pc.fill_null(pc.equal(column, pa.scalar("", column.type)), False))
+    return np.asarray(missing.to_numpy())
+
+
+def _refuse_repeated(keys: npt.NDArray[Any], rows: npt.NDArray[np.int64], total: int, file: Path) -> None:
+    """Say which rows name a pair that a row before them has named."""
+    _, first = np.unique(keys, return_index=True)
+    if len(first) < len(keys):
+        again = np.setdiff1d(np.arange(len(keys)), first)
+        raise AuditError(
+            f"{file.name} must name each pair once; a pair is named again in {rows_in_words(rows[again], total)}"
+        )
 
 
 def _labels(column: pa.ChunkedArray, rows: npt.NDArray[np.int64], total: int, name: str) -> npt.NDArray[np.int8]:

@@ -85,6 +85,7 @@ def judge_difference(
     _warn_of_weights(estimators, first)
     _warn_of_audit(first, noise)
     for study in (first, second):
+        _warn_of_clipping(study)
         study.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from verirec.estimators.intervals import Estimate, EstimateRange
+from verirec.exceptions import UnknownNameError
 
 
 class Estimates(Mapping[str, Estimate | EstimateRange]):
@@ -26,7 +27,7 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
-            raise KeyError(f"no estimate {name!r}; there are: {', '.join(self._values)}")
+            raise UnknownNameError(f"no estimate {name!r}; there are: {', '.join(self._values)}")
         return self._values[name]
 
     def __iter__(self) -> Any:

@@ -17,11 +17,12 @@ from verirec.estimators.estimate import make_study
 from verirec.estimators.inputs import Noise, checked_noise, judgeable
 from verirec.estimators.rows import LoggedPairs, Rows
 from verirec.estimators.study import Study
-from verirec.exceptions import ParameterError
+from verirec.exceptions import ParameterError, UnknownNameError
 from verirec.losses import LossLike, NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisances.propensities import as_propensities
 from verirec.randomness import RandomState, same_state
+from verirec.words import short
 
 Array = npt.NDArray[np.float64]
 
@@ -81,12 +82,13 @@ class Sensitivity:
 
     def values(self, name: str) -> Array:
         """Give a recommender's estimates, shape (a, b); NaN where the rates leave less than a tenth of the signal."""
-        values = self._surface(name).at(self.rho01[:, None], self.rho10[None, :])
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the rates leave no signal at all
+            values = self._surface(name).at(self.rho01[:, None], self.rho10[None, :])
         return np.where(self.rho01[:, None] + self.rho10[None, :] <= MOST_RATE, values, np.nan)
 
     def _surface(self, name: str) -> Surface:
-        if name not in self.surfaces:
-            raise KeyError(f"no recommender {name!r}; there are: {', '.join(self.surfaces)}")
+        if name not in list(self.surfaces):
+            raise UnknownNameError(f"no recommender {short(name)}; there are: {', '.join(self.surfaces)}")
         return self.surfaces[name]
 
     def break_even(self, first: str, second: str) -> Array:
@@ -183,7 +185,7 @@ def sensitivity(
         raise ParameterError(f"estimator must be one of {usable}; got {estimator!r}")
     noise = checked_noise(noise_rates, judgeable(log))
     pairs = LoggedPairs(log, as_propensities(propensities, log))
-    if not isinstance(gammas, Sequence | np.ndarray):
+    if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes):
         raise ParameterError(f"gammas must be numbers of at least 1; got {gammas!r}")
     factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
     named = predictions if isinstance(predictions, Mapping) else {"recommender": predictions}

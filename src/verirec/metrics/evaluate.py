@@ -10,7 +10,7 @@ import numpy as np
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import ScoreWarning, warn_caller
+from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
 from verirec.metrics.inputs import Array, checked_scores, same_length
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Convention, UserRankings, checked_depths
@@ -35,7 +35,7 @@ class Evaluation(dict[str, float]):
         return f"Evaluation({super().__repr__()}, convention={self.convention!r})"
 
     def __missing__(self, name: str) -> float:
-        raise KeyError(f"no metric {name!r}; there are: {', '.join(self)}")
+        raise UnknownNameError(f"no metric {name!r}; there are: {', '.join(self)}")
 
     def to_frame(self) -> Any:
         """Give one row a metric, as a pandas frame."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ParameterError, PredictionError
@@ -43,8 +44,14 @@ class SuspectLabels:
         return f"SuspectLabels({len(self):,} rows, {self.probabilities.sum():,.0f} wrong labels expected)"
 
     def to_frame(self, most: int | None = None) -> Any:
-        """Give user, item, label and probability, most suspect first, as a pandas frame."""
-        rows = self.rows[:most]
+        """Give user, item, label and probability, most suspect first, as a pandas frame.
+
+        Parameters
+        ----------
+        most
+            How many; all by default.
+        """
+        rows = self.rows if most is None else self.rows[: whole_number("most", most, least=0)]
         frame = self.log.select(rows).to_frame()[["user", "item", "label"]]
         return frame.assign(probability_wrong=self.probabilities[: len(rows)])
 

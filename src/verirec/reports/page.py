@@ -21,6 +21,14 @@ def render(template: str, **values: Any) -> str:
     return _ENVIRONMENT.get_template(template).render(**values)
 
 
+_TEXT = _ENVIRONMENT.overlay(autoescape=False)
+
+
+def render_text(template: str, **values: Any) -> str:
+    """Fill a template that is not HTML, such as Markdown made of our own numbers."""
+    return f"{_TEXT.get_template(template).render(**values)}\n"
+
+
 def picture(svg: str) -> Markup:
     """Mark an SVG of our own making as safe to stand in a page."""
     return Markup(svg)

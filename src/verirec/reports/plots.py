@@ -16,6 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from verirec.estimators import Estimate, EstimateRange, Sensitivity
+from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.reports.page import picture
@@ -27,7 +28,7 @@ COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#00000
 MARKERS: Final = ("o", "s", "^", "v", "P", "X")
 TRUTH_COLOUR: Final = "#d55e00"
 
-_STYLE: Final[dict[Any, Any]] = {
+PICTURE_STYLE: Final[dict[Any, Any]] = {
     "font.family": "sans-serif",
     "font.size": 11,
     "svg.fonttype": "none",
@@ -67,13 +68,13 @@ def estimates_plot(
         axes.set_yticks(range(len(rows)), [_short(name) for name in reversed(list(rows))])
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_xlabel(measure)
-        _plain(axes, grid="x")
+        plain_axes(axes, grid="x")
         axes.tick_params(axis="y", length=0)
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, len(handles)), frameon=False
         )
 
-    return _figure(draw, height=1.0 + 1.1 * len(rows))
+    return make_figure(draw, height=1.0 + 1.1 * len(rows))
 
 
 def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
@@ -107,9 +108,9 @@ def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
         axes.set_xlabel("how likely a pair is to be logged")
         axes.set_ylabel("share of the pairs")
         axes.legend(frameon=False)
-        _plain(axes)
+        plain_axes(axes)
 
-    return _figure(draw, height=3.2)
+    return make_figure(draw, height=3.2)
 
 
 def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
@@ -137,9 +138,9 @@ def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:
         axes.set_ylabel("dislikes logged as likes (ρ10)")
         axes.set_aspect("equal")
         axes.legend(frameon=False, loc="upper right")
-        _plain(axes, grid="both")
+        plain_axes(axes, grid="both")
 
-    return _figure(draw, height=4.0, width=5.0)
+    return make_figure(draw, height=4.0, width=5.0)
 
 
 def surface_plot(found: Sensitivity, name: str, measure: str, *, rates: NoiseRates | None = None) -> Figure:
@@ -160,7 +161,7 @@ def surface_plot(found: Sensitivity, name: str, measure: str, *, rates: NoiseRat
         _mark(axes, rates)
         _legend_below(figure, axes)
 
-    return _figure(draw, height=4.4, width=5.6)
+    return make_figure(draw, height=4.4, width=5.6)
 
 
 def break_even_plot(found: Sensitivity, first: str, second: str, *, rates: NoiseRates | None = None) -> Figure:
@@ -186,7 +187,7 @@ def break_even_plot(found: Sensitivity, first: str, second: str, *, rates: Noise
         _mark(axes, rates)
         _legend_below(figure, axes)
 
-    return _figure(draw, height=4.4, width=5.6)
+    return make_figure(draw, height=4.4, width=5.6)
 
 
 def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
@@ -203,14 +204,14 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
         axes.set_xlabel("odds of being logged are wrong by up to a factor of")
         axes.set_ylabel(measure)
         axes.legend(frameon=False, loc="upper left")
-        _plain(axes, grid="both")
+        plain_axes(axes, grid="both")
 
-    return _figure(draw, height=3.4, width=5.6)
+    return make_figure(draw, height=3.4, width=5.6)
 
 
 def as_svg(figure: Figure, prefix: str) -> Markup:
     """Give a figure as SVG to stand in a page: no XML header, no date, and ids of its own, by a prefix."""
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+    with mpl.rc_context(PICTURE_STYLE), warnings.catch_warnings():
         # Text stays text, and the browser has the glyphs that matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
@@ -222,8 +223,9 @@ def as_svg(figure: Figure, prefix: str) -> Markup:
     return picture(own)
 
 
-def _figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
-    with mpl.rc_context(_STYLE):
+def make_figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
+    """Make a figure in the style of all, and have something drawn in it."""
+    with mpl.rc_context(PICTURE_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
     return figure
@@ -233,6 +235,15 @@ def _contours(
     figure: Figure, found: Sensitivity, values: Array, title: str, colours: str, *, centre: bool = False
 ) -> tuple[Any, Any]:
     """Draw values over the noise rates; give the axes and the bar of colours."""
+    sizes = [len(np.unique(rates)) for rates in (found.rho01, found.rho10)]
+    if min(sizes) < 2:
+        raise ParameterError(
+            f"a map needs at least two values of rho01 and two of rho10; there are {sizes[0]} and {sizes[1]}"
+        )
+    if not np.isfinite(values).any():
+        raise ParameterError(
+            f"nothing to draw: rho01 + rho10 is above {MOST_RATE:g} at all rates of the map, which leaves no signal"
+        )
     axes = figure.add_subplot()
     levels = _levels(values[np.isfinite(values)], centre=centre)
     filled = axes.contourf(found.rho01, found.rho10, values.T, levels=levels, cmap=colours)
@@ -296,7 +307,8 @@ def _outline(region: NoiseRegion) -> list[tuple[float, float]]:
     return [(0, 0), (most01, 0), (most01, MOST_RATE - most01), (MOST_RATE - most10, most10), (0, most10)]
 
 
-def _plain(axes: Any, *, grid: str = "y") -> None:
+def plain_axes(axes: Any, *, grid: str = "y") -> None:
+    """Leave the frame's lower left corner only, and a light grid behind."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd")
     axes.set_axisbelow(True)

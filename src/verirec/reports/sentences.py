@@ -21,8 +21,10 @@ def conclusions(audit: LogAudit) -> list[str]:
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
     >>> audit = run_audit(world.log, given, noise_rates=NoiseRates(0.2, 0.1), propensities=world.propensity_values)
-    >>> conclusions(audit)[0]
-    'sharp is better than blunt: established, and the log as it stands agrees.'
+    >>> for part in conclusions(audit)[0].split("; "):
+    ...     part
+    'sharp is better than blunt: established, and the log as it stands agrees'
+    'but not if the odds of being logged may be off by a factor of 1.44.'
     """
     return [
         *_about_noise(audit),
@@ -47,7 +49,7 @@ def coverage(audit: LogAudit, recommender: Recommender) -> str:
         )
     return (
         f"some of the logged pairs, {recommender.covered:,} of {rows:,}: judged on these, as if they were a fair part "
-        "of the log, and by the self-normalised estimators; not to be compared with figures of other recommenders"
+        "of the log, and by the self-normalised estimators; not to be compared with figures of other pairs"
     )
 
 
@@ -114,10 +116,14 @@ def _about_conditions(audit: LogAudit) -> list[str]:
 
 
 def _about_what_was_not_compared(audit: LogAudit) -> list[str]:
+    """Name those that cover some of the logged pairs only."""
     partial = [name for name, one in audit.recommenders.items() if one.covered not in (None, len(audit.log))]
     if not audit.incomparable:
         return []
-    which = " and ".join(partial)
+    *first, last = partial
+    which = f"{', '.join(first)} and {last}" if first else last
+    if any({one.first, one.second} <= set(partial) for one in audit.comparisons):
+        return [f"{which} cover some of the logged pairs only: two of them can be compared where these are the same."]
     whom = "each other" if len(partial) == len(audit.recommenders) else "the others"
     return [f"{which} cannot be compared with {whom}: the predictions cover some of the logged pairs only."]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
@@ -58,7 +59,7 @@ def check_writable_file(path: str | Path) -> None:
     check_writable(target.parent)
 
 
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a spreadsheet takes for the start of a formula."""
 ESCAPED_STARTS: Final = (*FORMULA_STARTS, "'")
 """What gets an apostrophe in front, the apostrophe itself too, so that the file can be read back."""
@@ -77,15 +78,33 @@ def write_table(path: str | Path, frame: Any) -> None:
     ...     Path(folder, "a.csv").read_text().split()
     ['user', "'=1+1", 'ann']
     """
-    target = Path(path)
     shown = frame.map(
         lambda value: f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
     )
+    write_file(path, shown.to_csv(index=False, quoting=_quoting(shown)).encode())
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a file, whole or not at all; its folder is made if need be.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(Path(folder, "a.txt"), b"hello")
+    ...     Path(folder, "a.txt").read_text()
+    'hello'
+    """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, shown.to_csv(index=False).encode())
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        _replace(Path(path), content)
     except OSError as error:
-        raise ParameterError(f"cannot write {str(target)!r}: {error.strerror or error}") from None
+        raise ParameterError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+
+
+def _quoting(frame: Any) -> Any:
+    """Quote all text where some has a carriage return: pandas would leave that bare, and it ends a line."""
+    returns = frame.map(lambda value: isinstance(value, str) and "\r" in value)
+    return csv.QUOTE_NONNUMERIC if returns.to_numpy().any() else csv.QUOTE_MINIMAL
 
 
 def _replace(file: Path, content: bytes) -> None:

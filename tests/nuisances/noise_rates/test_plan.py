@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import AuditError, EmptyLogError, ParameterError, VerirecError
+from verirec.nuisances.noise_rates.plan import _Design
 
 RATES = vr.NoiseRates(0.2, 0.1)
 WIDTH = 0.04
@@ -251,6 +253,29 @@ def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(worl
     )
 
 
+def test_what_all_true_labels_would_not_give_is_refused_before_any_is_chosen():
+    """Ten million rows, of which a few were added at a time, took minutes."""
+    design = _Design.of(np.full(20, 500_000.0), RATES)
+    start = time.perf_counter()
+    with pytest.raises(AuditError, match="even the true labels of all 10,000,000 rows"):
+        design.allocate(0.00001, 1.96)
+    assert time.perf_counter() - start < 0.5
+
+
+def test_large_plans_take_few_steps_and_hardly_more_rows(monkeypatch):
+    design = _Design.of(np.linspace(100_000, 500_000, 20), RATES)
+    start = time.perf_counter()
+    asked = design.allocate(0.001, 1.96)
+    assert time.perf_counter() - start < 5
+    assert 1.96 * np.sqrt(design.variances(asked).max()) <= 0.001
+    # As many rows by a few at a time, which is as frugal as it gets: at a larger width, as that takes its time.
+    sizes = [design.allocate(0.006, 1.96).sum()]
+    monkeypatch.setattr("verirec.nuisances.noise_rates.plan._SHARE", 10**9)
+    sizes.append(design.allocate(0.006, 1.96).sum())
+    assert sizes[1] > 4_000
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -268,7 +293,15 @@ def test_bad_input_is_told_in_one_line(world, change, error, message):
 
 
 def test_a_log_that_is_too_small_is_refused(world):
-    check_refusal(lambda: vr.plan_audit(world.log.select(np.arange(30))), EmptyLogError, "at least 40")
+    small = world.log.select(np.arange(30))
+    check_refusal(
+        lambda: vr.plan_audit(small),
+        EmptyLogError,
+        "^a log of 30 rows cannot tell how noisy its labels may be, which takes at least 40; give the noise rates: "
+        r"rho01=\.\.\. and rho10=\.\.\.$",
+    )
+    # Which is what helps.
+    assert len(vr.plan_audit(small, half_width=0.4, guess=RATES)) > 0
     check_refusal(lambda: vr.plan_audit(world.log.select([])), VerirecError, "rows")
 
 
@@ -276,3 +309,18 @@ def test_a_log_of_one_class_is_refused_for_what_it_is(world):
     log = world.log
     ones = vr.FeedbackLog.from_arrays(log.users, log.items, np.ones(len(log), int), n_users=200, n_items=300)
     check_refusal(lambda: vr.plan_audit(ones), VerirecError, "class|positive")
+
+
+def test_whatever_the_plans_seed_the_rates_are_right_on_average():
+    """Pairs chosen by other strata than those they are counted in would be off by .008, five standard errors."""
+    errors = []
+    for seed in range(60):
+        world = vr.simulate.world(150, 200, noise_rates=RATES, observed=0.15, random_state=1_000 + seed)
+        plan = vr.plan_audit(world.log, half_width=0.05, guess=RATES, random_state=seed + 1)
+        users, items = world.log.users[plan.rows], world.log.items[plan.rows]
+        found = vr.AuditNoiseRates().fit(
+            world.log, audit=vr.AuditSample(users, items, world.at(users, items).true_labels)
+        )
+        errors.append((found.rho01 - RATES.rho01, found.rho10 - RATES.rho10))
+    mean, spread = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(len(errors))
+    assert (np.abs(mean) < 2.5 * spread).all()

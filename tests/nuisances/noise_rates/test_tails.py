@@ -302,7 +302,6 @@ SHORT = vr.FeedbackLog.from_arrays([0] * 39, np.arange(39), np.arange(39) % 2, n
         ({"quantile": 0.5}, ParameterError, "^quantile must be .*; got 0.5$"),
         ({"scores": SCORES.T}, PredictionError, r"must have shape \(40, 50\)"),
         ({"random_state": -1}, ParameterError, "^random_state must be "),
-        ({"log": SHORT}, EmptyLogError, "^two tails of 20 rows need a log of at least 40; it has 39$"),
         ({"log": "log.csv"}, ParameterError, "^a FeedbackLog is needed; got str$"),
     ],
 )
@@ -334,9 +333,17 @@ def test_what_is_no_log_is_refused_with_scores_too():
     check_refusal(lambda: vr.identified_region("log.csv", scores=SCORES), ParameterError, message)
 
 
+def too_short(count):
+    return rf"^a log of {count} rows cannot tell .* at least 40; give the noise rates: rho01=\.\.\. and rho10=\.\.\.$"
+
+
 def test_a_log_of_one_row_is_too_short():
     one = vr.FeedbackLog.from_arrays([0], [0], [1], n_users=1, n_items=1)
-    fitted = "^cross-fitting needs a log of at least 2 rows; it has 1$"
-    check_refusal(lambda: vr.identified_region(one), EmptyLogError, fitted)
-    sorted_ = "need a log of at least 40; it has 1$"
-    check_refusal(lambda: vr.identified_region(one, scores=np.ones((1, 1))), EmptyLogError, sorted_)
+    check_refusal(lambda: vr.identified_region(one), EmptyLogError, too_short(1))
+    check_refusal(lambda: vr.identified_region(one, scores=np.ones((1, 1))), EmptyLogError, too_short(1))
+
+
+def test_a_log_that_has_no_two_tails_is_too_short():
+    check_refusal(lambda: vr.identified_region(SHORT), EmptyLogError, too_short(39))
+    message = "^two tails of 20 rows need a log of at least 40; it has 39$"
+    check_refusal(lambda: vr.weak_separability_test(SHORT, TRUE_RATES), EmptyLogError, message)

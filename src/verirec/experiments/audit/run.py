@@ -67,7 +67,7 @@ def run_audit(
 
     Examples
     --------
-    >>> from verirec import simulate
+    >>> from verirec import NoiseRates, simulate
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> found = run_audit(world.log, {"mine": 0.2 + 0.6 * world.preferences}, noise_rates=NoiseRates(0.2, 0.1))
     >>> sorted(found.recommenders["mine"].estimates)
@@ -170,7 +170,7 @@ def _noise(
         checked_rates(rates, pairs.log)
         return rates, "given"
     if audit is not None:
-        return rates_from_audit(pairs.log, audit, pairs.propensities, seed)
+        return rates_from_audit(pairs.log, audit, pairs.propensities)
     return identified_region(pairs.log, confidence=confidence, random_state=seed), "all that the log allows"
 
 

@@ -28,7 +28,7 @@ from verirec.exceptions import (
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
 from verirec.nuisances.noise_rates.joint import AuditCounts, joint_rates
-from verirec.nuisances.noise_rates.strata import sort_into_strata
+from verirec.nuisances.noise_rates.strata import FOLDS_SEED, sort_into_strata
 from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 from verirec.words import html_table
@@ -169,7 +169,7 @@ class AuditNoiseRates:
     user_groups, item_groups
         Group of each user or each item, integers from 0: one pair of rates a group.
     random_state
-        Of the folds.
+        Of the folds; an audit that `plan_audit` planned keeps to the default, by which its pairs were chosen.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class AuditNoiseRates:
     folds: int = 5
     user_groups: npt.ArrayLike | None = None
     item_groups: npt.ArrayLike | None = None
-    random_state: RandomState = 0
+    random_state: RandomState = FOLDS_SEED
 
     def fit(
         self,
@@ -319,12 +319,10 @@ class AuditNoiseRates:
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 
-def rates_from_audit(
-    log: FeedbackLog, audit: AuditSample, propensities: Propensities, random_state: RandomState
-) -> tuple[NoiseRates, str]:
+def rates_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propensities) -> tuple[NoiseRates, str]:
     """Estimate one pair of rates, weighted where labels decide what is logged; and say what they rest on."""
     weights = propensities if propensities.depends_on_label else None
-    rates = AuditNoiseRates(random_state=random_state).fit(log, audit=audit, propensities=weights)
+    rates = AuditNoiseRates().fit(log, audit=audit, propensities=weights)
     if not isinstance(rates, NoiseRates):
         raise AuditError("rates by group were not asked for")
     return rates, f"an audit of {rates.diagnostics['audited']:,} pairs"

@@ -21,7 +21,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import AuditError, LabelError, ParameterError
 from verirec.losses import NoiseRates
-from verirec.nuisances.noise_rates.strata import sort_into_strata
+from verirec.nuisances.noise_rates.strata import FOLDS_SEED, sort_into_strata
 from verirec.nuisances.noise_rates.tails import identified_region
 from verirec.randomness import RandomState, as_generator
 
@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 
 MOST_GUESSED: Final = 0.3
 _AT_A_TIME: Final = 4
+_SHARE: Final = 256
+"""Rows are added by so many, or by this part of those there are: large plans then take hardly more steps."""
 _FEWEST: Final = 5
 """Rows of each cell that are asked about in any case, so that no stratum is unknown."""
 _INSIDE: Final = 0.02
@@ -109,7 +111,7 @@ def plan_audit(
     strata
         Of the score.
     random_state
-        Of the folds behind the score and the guesses, and of the choice of rows within a cell.
+        Of the guesses, and of the choice of rows within a cell. The strata are those of `AuditNoiseRates()`.
 
     Examples
     --------
@@ -128,7 +130,8 @@ def plan_audit(
     if len(np.unique(checked_log(log).labels)) < 2:
         raise LabelError("an audit plan needs a log with rows of both classes, positive and negative")
     guesses = [guess] if guess is not None else _guesses(log, scores, level, random_state)
-    of_row = sort_into_strata(log, propensities, scores, strata=count, folds=5, random=random)
+    folds = as_generator(FOLDS_SEED)
+    of_row = sort_into_strata(log, propensities, scores, strata=count, folds=5, random=folds)
     cells = of_row * 2 + log.labels
     inventory = np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float)
     reach = float(ndtri((1 + level) / 2))
@@ -223,22 +226,23 @@ class _Design:
     def allocate(self, half_width: float, reach: float) -> Array:
         """Add rows where they help most, until both rates are known well enough; a half-width is `reach` errors."""
         wanted = (half_width / reach) ** 2
+        least = float(self.variances(self.inventory).max())
+        if least > wanted:
+            raise AuditError(
+                f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width at "
+                f"{reach * np.sqrt(least):.2g} where {half_width:.2g} was asked for; ask for a larger half_width"
+            )
         asked = np.minimum(self.inventory, _FEWEST)
         while True:
             covariance = self._covariance(asked)
             worse = int(np.argmax(np.diag(covariance)[:2]))
-            if covariance[worse, worse] <= wanted:
+            if covariance[worse, worse] <= wanted or (asked >= self.inventory).all():
                 return asked
             gain = (self.per_row @ covariance[worse]) ** 2
             gain[asked >= self.inventory] = -1.0
             best = int(np.argmax(gain))
-            if gain[best] < 0:
-                raise AuditError(
-                    f"even the true labels of all {int(self.inventory.sum()):,} rows would leave a rate's half-width "
-                    f"at {reach * np.sqrt(covariance[worse, worse]):.2g} where {half_width:.2g} was asked for; ask for "
-                    "a larger half_width"
-                )
-            asked[best] = min(asked[best] + _AT_A_TIME, self.inventory[best])
+            step = max(_AT_A_TIME, int(asked.sum()) // _SHARE)
+            asked[best] = min(asked[best] + step, self.inventory[best])
 
     def simple(self, wanted: float) -> int | None:
         """Give how many rows, chosen at random from all, would do the same."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.nuisances.label_model import LabelModel, by_score
 from verirec.nuisances.propensities import as_propensities
+
+FOLDS_SEED: Final = 0
+"""Of the folds of plans and of audits alike: pairs chosen by one score's strata but counted in another's bias rates."""
 
 
 def sort_into_strata(

@@ -56,6 +56,10 @@ class Tails(NamedTuple):
         return np.asarray((self.shares * (1 - self.shares) + 0.5 / self.rows) / self.rows)
 
 
+def _rows_in_a_tail(rows: int, quantile: float) -> int:
+    return max(int(np.ceil(quantile * rows)), _FEWEST)
+
+
 def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> Tails:
     """Count labels among the lowest and the highest scores.
 
@@ -66,7 +70,7 @@ def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> T
     >>> tails.shares.round(2).tolist()
     [0.2, 0.1]
     """
-    count = max(int(np.ceil(quantile * len(labels))), _FEWEST)
+    count = _rows_in_a_tail(len(labels), quantile)
     if 2 * count > len(labels):
         raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
     order = by_score(scores, np.random.default_rng(0))
@@ -132,7 +136,14 @@ def identified_region(
     True
     """
     level = real_number("confidence", confidence, above=0, below=1)
-    tails = _cross_fitted_tails(log, scores, quantile, random_state)
+    share = real_number("quantile", quantile, above=0, below=0.5)
+    needed = 2 * _rows_in_a_tail(len(checked_log(log)), share)
+    if needed > len(log):
+        raise EmptyLogError(
+            f"a log of {len(log):,} rows cannot tell how noisy its labels may be, which takes at least {needed:,}; "
+            "give the noise rates: rho01=... and rho10=..."
+        )
+    tails = _cross_fitted_tails(log, scores, share, random_state)
     # Clopper and Pearson's bound of a share; each at half the error, so that both hold together.
     wrong = np.round(tails.shares * tails.rows)
     most = beta.ppf(1 - (1 - level) / 2, wrong + 1, np.maximum(tails.rows - wrong, 1e-9))

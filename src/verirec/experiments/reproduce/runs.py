@@ -1,0 +1,159 @@
+"""Running a plan over many seeds: by several processes, each finished seed saved, a stopped run gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import verirec
+from verirec.checks import whole_number
+from verirec.exceptions import ParameterError
+from verirec.experiments.reproduce.plans import Plan
+from verirec.experiments.reproduce.populations import Population
+from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
+
+_FORMAT: Final = 1
+"""Of the saved seeds; a change of the arithmetic behind them raises it."""
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def run_plan(
+    plan: Plan,
+    population: Population,
+    *,
+    seeds: int,
+    folder: str | Path,
+    workers: int = 2,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[list[Record]]:
+    """Run seeds 0, 1, ... of a plan, and give their records in the order of the seeds.
+
+    Each seed is saved in `folder/runs` the moment it is finished, under a name made of plan, population and version:
+    seeds that are there are not run again, and a run that was stopped goes on. Workers are processes of their own with
+    one thread for linear algebra each, so that results do not depend on how many there are.
+
+    Parameters
+    ----------
+    seeds
+        How many.
+    folder
+        The output folder, made if need be.
+    workers
+        Processes.
+    progress
+        Told how many seeds are done, of how many.
+    """
+    count, workers = whole_number("seeds", seeds, most=100_000), whole_number("workers", workers, most=256)
+    store = Path(folder) / "runs"
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from None
+    key = fingerprint(plan, population)
+    files = [store / f"{plan.study}-{key}-{seed:04d}.json" for seed in range(count)]
+    missing = [seed for seed, file in enumerate(files) if _read(file) is None]
+    progress(count - len(missing), count)
+    if missing:
+        _run_missing(plan, population, {seed: files[seed] for seed in missing}, workers, progress, count)
+    return [_read(file) or [] for file in files]
+
+
+def fingerprint(plan: Plan, population: Population) -> str:
+    """Name what a seed's records depend on, besides the seed."""
+    facts = json.dumps([asdict(plan), population.fingerprint, verirec.__version__, _FORMAT], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:12]
+
+
+def _run_missing(
+    plan: Plan,
+    population: Population,
+    files: dict[int, Path],
+    workers: int,
+    progress: Callable[[int, int], None],
+    count: int,
+) -> None:
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _one_thread_each(),
+        ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (Path(folder, "work"),)) as pool,
+    ):
+        # By a file: what is sent to a process that starts is sent when it has started, one after the other.
+        Path(folder, "work").write_bytes(pickle.dumps((plan, population)))
+        try:
+            with _interrupts_held():
+                pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
+            for done, one in enumerate(as_completed(pending), start=count - len(files) + 1):
+                one.result()
+                progress(done, count)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # Seeds under way are let go of; finished ones are saved already.
+            for process in set(multiprocessing.active_children()) - before:
+                process.terminate()
+            raise
+
+
+_work: list[Any] = []
+"""A worker process's plan and population, sent once and not with each seed."""
+
+
+def _prepare(file: Path) -> None:
+    _work[:] = pickle.loads(file.read_bytes())
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back, for good from processes started meanwhile: it goes to them too, and the parent decides."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run_and_save(seed: int, file: Path) -> None:
+    plan, population = _work
+    records = run_seed(plan, population, seed)
+    # Written beside its place and then renamed: a seed is there whole or not at all.
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps(records))
+    unfinished.replace(file)
+
+
+def _read(file: Path) -> list[Record] | None:
+    """Read a saved seed; `None` if it is not there or not whole."""
+    try:
+        return [Record(*values) for values in json.loads(file.read_text())]
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Have processes started meanwhile use one thread for linear algebra: sums over threads depend on their number."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ |= dict.fromkeys(_THREADS, "1")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,93 @@
+"""The reproduction's rows and cells in words and in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+_METHODS: Final = {"naive": "Naive"}
+_SOURCES: Final = {
+    "none": "no rates",
+    "true": "true rates",
+    "paper": "paper's rule",
+    "quantiles": "anchors, quantiles",
+    "tails": "anchors, tails",
+    "audit-200-direct": "audit of 200, direct",
+}
+
+
+def method_in_words(method: str) -> str:
+    """Give a method's name as the paper writes it.
+
+    Examples
+    --------
+    >>> method_in_words("ome-dr"), method_in_words("naive")
+    ('OME-DR', 'Naive')
+    """
+    return _METHODS.get(method, method.upper())
+
+
+def rho_in_words(rho: str) -> str:
+    """Say where noise rates come from.
+
+    Examples
+    --------
+    >>> rho_in_words("paper"), rho_in_words("audit-500")
+    ("paper's rule", 'audit of 500')
+    """
+    return _SOURCES.get(rho, rho.replace("audit-", "audit of "))
+
+
+def row_in_words(method: str, rho: str) -> str:
+    """Name a row of Table 1.
+
+    Examples
+    --------
+    >>> row_in_words("ome-dr", "true"), row_in_words("dr", "none")
+    ('OME-DR, true rates', 'DR')
+    """
+    return method_in_words(method) if rho == "none" else f"{method_in_words(method)}, {rho_in_words(rho)}"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown, the first column to the left and the others to the right.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [["x", "1"]]))
+    | a | b |
+    |---|---:|
+    | x | 1 |
+    """
+    lines = [header, ["---", *("---:" for _ in header[1:])]]
+    rule = "|".join(lines[1])
+    body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(header)} |", f"|{rule}|", *body])
+
+
+def table1_in_markdown(table: Any, cell: Callable[[Any], str]) -> str:
+    """Lay Table 1 out as the paper does, each cell of the table in the words of `cell`."""
+    names = list(dict.fromkeys(table.matrix))
+    cells = {(one.method, one.rho, one.matrix): cell(one) for one in table.itertuples()}
+    return markdown_table(
+        ["", *names],
+        [[row_in_words(method, rho), *(cells[method, rho, name] for name in names)] for method, rho in rows_of(table)],
+    )
+
+
+def rows_of(table: Any) -> list[tuple[str, str]]:
+    """Give Table 1's rows in the order of the paper, each method's sources of noise rates together."""
+    order = ("naive", "ome", "mrdr", "sdr", "tdr", "eib", "ome-eib", "ips", "ome-ips", "dr", "ome-dr")
+    found = dict.fromkeys(zip(table.method, table.rho, strict=True))
+    return sorted(found, key=lambda row: order.index(row[0]))
+
+
+def mean_with_gap(one: Any) -> str:
+    """Say our mean and how far it is from the printed one."""
+    return f"{one.mean:.3f}" if one.paper != one.paper else f"{one.mean:.3f} ({one.gap:+.3f})"
+
+
+def mean_with_coverage(one: Any) -> str:
+    """Say our mean, marked where it is significantly better than the best baseline, and the interval's coverage."""
+    mark = "*" if str(one.better).lower() == "true" else ""
+    return f"{one.mean:.3f}{mark} [{one.coverage:.2f}]"

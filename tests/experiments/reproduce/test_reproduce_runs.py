@@ -1,0 +1,113 @@
+"""Runs: whatever the number of workers, and however often they are stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from refusals import check_refusal
+from verirec.exceptions import ParameterError
+from verirec.experiments.reproduce import Population, run_plan, run_seed, table1_plan
+from verirec.experiments.reproduce.runs import fingerprint
+
+LEVELS = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
+PLAN = table1_plan("printed")
+
+SCRIPT = """
+    import sys
+    import numpy as np
+    from verirec.experiments.reproduce import Population, run_plan, table1_plan
+
+    if __name__ == "__main__":
+        levels = np.load(sys.argv[1])
+        run_plan(table1_plan("printed"), Population(levels), seeds=int(sys.argv[3]), folder=sys.argv[2])
+"""
+
+
+@pytest.fixture(scope="module")
+def by_two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    return folder, run_plan(PLAN, Population(LEVELS), seeds=3, folder=folder, workers=2)
+
+
+def files(folder):
+    return sorted((folder / "runs").glob("*.json"))
+
+
+def test_the_number_of_workers_changes_nothing(by_two, tmp_path):
+    by_one = run_plan(PLAN, Population(LEVELS), seeds=3, folder=tmp_path, workers=1)
+    assert by_one == by_two[1]
+    assert [file.read_bytes() for file in files(tmp_path)] == [file.read_bytes() for file in files(by_two[0])]
+
+
+def test_a_saved_seed_is_what_the_seed_gives(by_two):
+    saved = by_two[1][1]
+    again = run_seed(PLAN, Population(LEVELS), 1)
+    assert [one[:5] for one in saved] == [one[:5] for one in again]
+    assert [one.estimate for one in saved] == pytest.approx([one.estimate for one in again], rel=1e-12)
+
+
+def test_finished_seeds_are_not_run_again_and_broken_ones_are(by_two):
+    folder, records = by_two
+    before = {file: file.stat().st_mtime_ns for file in files(folder)}
+    broken = files(folder)[0]
+    broken.write_text(broken.read_text()[:100])
+    told = []
+    again = run_plan(
+        PLAN, Population(LEVELS), seeds=3, folder=folder, progress=lambda done, total: told.append((done, total))
+    )
+    assert again == records
+    assert told == [(2, 3), (3, 3)]
+    assert all(file.stat().st_mtime_ns == then for file, then in before.items() if file != broken)
+
+
+def test_other_plans_and_populations_have_other_files():
+    other = Population(LEVELS.T.copy())
+    keys = {fingerprint(plan, one) for plan in (PLAN, table1_plan()) for one in (Population(LEVELS), other)}
+    assert len(keys) == 4
+
+
+def test_a_stopped_run_leaves_whole_seeds_and_goes_on(tmp_path):
+    script, levels, out = tmp_path / "script.py", tmp_path / "levels.npy", tmp_path / "out"
+    script.write_text(textwrap.dedent(SCRIPT))
+    np.save(levels, LEVELS)
+    command = [sys.executable, script, levels, out]
+    running = subprocess.Popen([*command, "3000"], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 40
+    while not (out.is_dir() and len(files(out)) >= 2):
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=20) != 0
+    left = {file: file.stat().st_mtime_ns for file in files(out)}
+    time.sleep(0.3)
+    assert set(files(out)) == set(left)  # nobody goes on behind our back
+    subprocess.run([*command, str(len(left) + 1)], check=True, timeout=40)
+    assert len(files(out)) >= len(left)
+    whole = [file for file in left if file.stat().st_mtime_ns == left[file]]
+    assert len(whole) == len(left)
+
+
+@pytest.mark.parametrize(("seeds", "workers"), [(0, 1), (-1, 1), (1, 0), (1.5, 1)])
+def test_counts_that_are_none_are_refused(seeds, workers, tmp_path):
+    check_refusal(
+        lambda: run_plan(PLAN, Population(LEVELS), seeds=seeds, folder=tmp_path, workers=workers),
+        ParameterError,
+        "must be a whole number from 1",
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    check_refusal(
+        lambda: run_plan(PLAN, Population(LEVELS), seeds=1, folder=tmp_path / "file"),
+        ParameterError,
+        "cannot write to .*file",
+    )
