@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.estimators.catalogue import ESTIMATORS
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
-from verirec.exceptions import ParameterError
+from verirec.exceptions import NoiseRateError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.methods.fitted import Fitted
 from verirec.methods.side import side_information
@@ -223,7 +223,7 @@ class Method(Fitted, ABC):
         fitted = as_propensities(propensities, log)
         seed = same_state(self.random_state)
         if audit is not None:
-            rates = rates_from_audit(log, audit, fitted, seed)[0]
+            rates = rates_from_audit(log, audit, fitted)[0]
         rates = self.starting_rates(log, fitted, rates)
         self._remember(log, fitted)
         train_log, held_out = self._parts(log, fitted, rates, seed)
@@ -250,6 +250,12 @@ class Method(Fitted, ABC):
 
     def _guard_penalty(self) -> None:
         """Find the penalty below which the loss has no minimum; without held-out rows to stop on, refuse it."""
+        labels = self.errors_.targets(self.task_)
+        if labels is not None and not 0 <= labels.mean() <= 1:
+            raise NoiseRateError(
+                f"with these noise rates a share of {labels.mean():.3g} of the logged pairs would be liked: they do "
+                "not fit this log"
+            )
         beyond = self.beyond_labels() if self.loss == "log" else None
         self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond)
         if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_ and self.validation == 0:
@@ -301,6 +307,10 @@ class Method(Fitted, ABC):
         """Give the parameters as JSON can hold them; a user's own module by its class."""
         return {name: _plain(value) for name, value in self.get_params().items()}
 
+    def savable_parameters(self) -> dict[str, Any]:
+        """Give the parameters that a file can hold; objects, such as modules of one's own, are left out."""
+        return {name: value for name, value in self.get_params().items() if isinstance(value, _PLAIN)}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the parameters by name, as scikit-learn's `clone` wants them."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -331,8 +341,12 @@ def _part(fitted: Propensities, share: float) -> Propensities:
     return fitted if share == 1 else fitted.thinned(share)
 
 
+_PLAIN: Final = (bool, int, float, str, type(None))
+"""What JSON holds as it is."""
+
+
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, _PLAIN):
         return value
     if isinstance(value, np.generic):
         return value.item()

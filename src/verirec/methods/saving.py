@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +17,7 @@ from verirec.methods.catalogue import catalogue
 from verirec.models import CustomModel, build_model
 from verirec.models.factors import SideInformation
 from verirec.training.checkpoints import FORMAT, read_tensors, write_tensors
+from verirec.whole_files import replace_file
 
 TENSORS: Final = "model.safetensors"
 FACTS: Final = "model.json"
@@ -37,7 +36,7 @@ def save_method(method: Method, folder: Path) -> Path:
     facts = {
         "format": FORMAT,
         "method": method.name,
-        "parameters": method._plain_parameters(),
+        "parameters": method.savable_parameters(),
         "user_ids": _ids(method.user_ids_),
         "item_ids": _ids(method.item_ids_),
         "noise_rates": _rates(method.noise_rates_),
@@ -49,10 +48,7 @@ def save_method(method: Method, folder: Path) -> Path:
     text = json.dumps(facts, indent=1)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{FACTS}.")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    Path(temporary).replace(folder / FACTS)
+    replace_file(folder / FACTS, text.encode())
     return folder
 
 

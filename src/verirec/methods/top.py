@@ -1,7 +1,9 @@
-"""The best items of many users: blocks of scores, partly sorted."""
+"""The best items of many users: blocks of scores, of which only stretches that can hold one are looked at closely."""
 
 from __future__ import annotations
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,12 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.sparse import csr_array
+from torch import Tensor
 
 from verirec.data.ids import IdMap
-from verirec.models import Model
+from verirec.models import FactorModel, Model
+from verirec.training.threads import one_thread
 
-_BLOCK: Final = 1 << 25
-"""Scores at a time: 128 MB of float32."""
+_BLOCK: Final = 1 << 23
+"""Scores at a time: 32 MB of float32."""
+_STRETCH: Final = 128
+"""Neighbouring items of which the best one is found first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +88,114 @@ def top_items(
         What to leave out, shape (n_users, n_items).
     """
     positions, scores = np.empty((len(users), k), np.int64), np.empty((len(users), k), np.float32)
-    items = torch.arange(n_items)
-    height = max(1, _BLOCK // n_items)
-    with torch.no_grad():
-        for start in range(0, len(users), height):
+    products = _Products(model) if isinstance(model, FactorModel) and model.dim else None
+    height, workers = max(1, _BLOCK // n_items), 1 if products is None else torch.get_num_threads()
+
+    def work(first: int) -> None:
+        scorer = _Grid(model, n_items) if products is None else copy.copy(products)
+        for start in range(first * height, len(users), workers * height):
             part = slice(start, start + height)
-            logits = model.grid(torch.as_tensor(np.ascontiguousarray(users[part], dtype=np.int64)), items).float()
-            if rated is not None:
-                of_part = rated[users[part]].tocoo()
-                logits[
-                    torch.as_tensor(of_part.coords[0].copy()), torch.as_tensor(of_part.coords[1].copy())
-                ] = -torch.inf
-            best, where = torch.topk(logits, k, dim=1)
-            where[torch.isneginf(best)] = -1
-            positions[part], scores[part] = where.numpy(), best.numpy()
+            asked = torch.as_tensor(np.ascontiguousarray(users[part], dtype=np.int64))
+            with torch.no_grad():
+                block = scorer.block(asked)
+                if rated is not None:
+                    rows, items = (torch.as_tensor(side.astype(np.int64)) for side in rated[users[part]].nonzero())
+                    block[rows, items] = -torch.inf
+                best, where = first_best(block, k)
+                where[torch.isneginf(best)] = -1
+                positions[part], scores[part] = where.numpy(), scorer.logits(best, asked).numpy()
+
+    if products is None:
+        work(0)
+        return positions, scores
+    # Threads that take blocks in turn: they do not wait for each other at every step, as torch's own do.
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))
     return positions, scores
+
+
+class _Grid:
+    """Scores of any model."""
+
+    def __init__(self, model: Model, n_items: int) -> None:
+        self.model, self.items = model, torch.arange(n_items)
+
+    def block(self, users: Tensor) -> Tensor:
+        return self.model.grid(users, self.items).float().contiguous()
+
+    def logits(self, best: Tensor, users: Tensor) -> Tensor:
+        return best
+
+
+class _Products:
+    """Scores of a factor model by one matrix product: item constants are a factor, user constants come last.
+
+    A copy has the same factors and, from its first block on, memory of its own.
+    """
+
+    def __init__(self, model: FactorModel) -> None:
+        with torch.no_grad():
+            users: list[Tensor] = [model.user_factors]
+            items: list[Tensor] = [model.item_factors]
+            if model.user_features is not None and model.item_features is not None:
+                users.append(model.user_features @ model.interactions)
+                items.append(model.item_features)
+            if model.has_item_part:
+                users.append(torch.ones(model.shape[0], 1))
+                items.append(model.of_items()[:, None])
+            self.users, self.items = torch.cat(users, 1), torch.cat(items, 1)
+            self.of_users = model.of_users() if model.has_user_part else torch.zeros(model.shape[0])
+            if model.constants:
+                self.of_users = self.of_users + model.constant
+        self.memory = torch.empty(0)
+
+    def block(self, users: Tensor) -> Tensor:
+        if len(self.memory) != len(users):
+            self.memory = torch.empty(len(users), len(self.items))
+        return torch.mm(self.users[users], self.items.T, out=self.memory)
+
+    def logits(self, best: Tensor, users: Tensor) -> Tensor:
+        return best + self.of_users[users, None]
+
+
+def first_best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Find the k largest of each row and where they are; ties go to the first.
+
+    The k best are in the k stretches with the best best ones, equal stretches being taken in order: were one in
+    another, each of these k would hold one that comes before it. So one pass over the scores finds each stretch's best,
+    and the rest looks at k stretches.
+
+    Parameters
+    ----------
+    scores
+        Float32, shape (n, m).
+    k
+        At most m.
+
+    Examples
+    --------
+    >>> first_best(torch.tensor([[1.0, 3.0, 2.0, 3.0]]), 3)[1].tolist()
+    [[1, 3, 2]]
+    """
+    n, m = scores.shape
+    whole = m // _STRETCH
+    if whole <= k:
+        where = _first_of(scores, torch.arange(m).expand(n, m), k)
+    else:
+        bests = torch.unflatten(scores[:, : whole * _STRETCH], 1, (whole, _STRETCH)).amax(2)
+        if whole * _STRETCH < m:
+            bests = torch.cat([bests, scores[:, whole * _STRETCH :].amax(1, keepdim=True)], 1)
+        chosen = _first_of(bests, torch.arange(bests.shape[1]).expand_as(bests), k)
+        places = (chosen[:, :, None] * _STRETCH + torch.arange(_STRETCH)).flatten(1)
+        beyond = places >= m
+        inside = scores.gather(1, places.masked_fill(beyond, 0)).masked_fill_(beyond, -torch.inf)
+        where = _first_of(inside, places, k)
+    return scores.gather(1, where), where
+
+
+def _first_of(scores: Tensor, places: Tensor, k: int) -> Tensor:
+    """Give the places of the k largest of each row, best first: by score, then by place, in one whole number."""
+    bits = (scores + 0.0).view(torch.int32)  # of 0 and -0 the same
+    ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
+    keys = (ordered << 32) | (0x7FFFFFFF - places)
+    return 0x7FFFFFFF - (torch.topk(keys, k, dim=1).values & 0x7FFFFFFF)

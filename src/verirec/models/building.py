@@ -12,6 +12,7 @@ from verirec.exceptions import ModelError, ParameterError
 from verirec.models.factors import FactorModel, SideInformation
 from verirec.models.ncf import NeuralModel
 from verirec.models.scoring import CustomModel, Model
+from verirec.words import short
 
 ModelKind = Literal["mf", "constants", "features", "ncf"]
 
@@ -47,6 +48,8 @@ def build_model(
     >>> model(torch.tensor([0, 1]), torch.tensor([3, 3])).shape
     torch.Size([2])
     """
+    if not isinstance(kind, str):
+        return _own_model(kind, shape)
     if kind == "mf":
         return FactorModel(*shape, dim, constants=constants, random=random)
     if kind == "constants":
@@ -57,14 +60,27 @@ def build_model(
         return FactorModel(*shape, dim, constants=constants, side=side, random=random)
     if kind == "ncf":
         return NeuralModel(*shape, dim, constants=constants, random=random)
-    if isinstance(kind, Model):
-        return copy.deepcopy(kind)
-    module = copy.deepcopy(kind) if isinstance(kind, nn.Module) else kind(*shape) if callable(kind) else None
+    raise _unknown(kind)
+
+
+def _own_model(given: Any, shape: tuple[int, int]) -> Model:
+    """Copy a user's own module, or have it made, and hold it to what a model must give."""
+    if not isinstance(given, nn.Module) and not callable(given):
+        raise _unknown(given)
+    try:
+        module = copy.deepcopy(given) if isinstance(given, nn.Module) else given(*shape)
+    except Exception as error:
+        what = str(error).splitlines()[0] if str(error) else ""
+        raise ModelError(f"the function that makes the model raised {type(error).__name__}: {what}") from error
     if not isinstance(module, nn.Module):
-        raise ParameterError(
-            'model must be "mf", "constants", "features", "ncf", a torch.nn.Module of (users, items), or a function of '
-            f"(n_users, n_items) that gives one; got {kind!r}"
-        )
-    model = CustomModel(module)
-    model.check(*shape)
-    return model
+        raise _unknown(module)
+    wrapped = module if isinstance(module, CustomModel) else CustomModel(module)
+    wrapped.check(*shape)
+    return module if isinstance(module, Model) else wrapped
+
+
+def _unknown(given: Any) -> ParameterError:
+    return ParameterError(
+        'model must be "mf", "constants", "features", "ncf", a torch.nn.Module of (users, items), or a function of '
+        f"(n_users, n_items) that gives one; got {short(given)}"
+    )

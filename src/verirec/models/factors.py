@@ -113,7 +113,7 @@ class FactorModel(Model):
             self.item_weights = nn.Parameter(torch.zeros(side.items.shape[1]))
         if side.users is not None and side.items is not None:
             self.interactions = nn.Parameter(torch.zeros(side.users.shape[1], side.items.shape[1]))
-        if side.user_logits is not None:
+        if side.user_logits is not None or side.item_logits is not None:
             self.logit_weight = nn.Parameter(torch.zeros(()))
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
@@ -181,7 +181,8 @@ class FactorModel(Model):
         if self.constants:
             yield Penalised([self.user_constants], "constants", n_users)
             yield Penalised([self.item_constants], "constants", n_items)
-        weights = [getattr(self, name, None) for name in ("user_weights", "item_weights", "interactions")]
+        names = ("user_weights", "item_weights", "interactions", "logit_weight")
+        weights = [getattr(self, name, None) for name in names]
         if any(one is not None for one in weights):
             yield Penalised([one for one in weights if one is not None], "features", 1)
 

@@ -31,17 +31,17 @@ class NeuralModel(Model):
         self.hidden = nn.Parameter(torch.randn(2 * dim, dim, generator=random) / (2 * dim) ** 0.5)
         self.hidden_constant = nn.Parameter(torch.zeros(dim))
         self.output = nn.Parameter(torch.randn(dim, generator=random) / dim**0.5)
-        self.constant = nn.Parameter(torch.zeros(()))
         if constants:
+            self.constant = nn.Parameter(torch.zeros(()))
             self.user_constants = nn.Parameter(torch.zeros(n_users))
             self.item_constants = nn.Parameter(torch.zeros(n_items))
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Go through the layer."""
         both = torch.cat([self.user_factors[users], self.item_factors[items]], 1)
-        logits = torch.relu(both @ self.hidden + self.hidden_constant) @ self.output + self.constant
+        logits: Tensor = torch.relu(both @ self.hidden + self.hidden_constant) @ self.output
         if self.constants:
-            logits = logits + self.user_constants[users] + self.item_constants[items]
+            logits = logits + self.user_constants[users] + self.item_constants[items] + self.constant
         return logits
 
     def penalised(self) -> Iterator[Penalised]:

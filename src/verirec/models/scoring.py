@@ -63,7 +63,8 @@ class CustomModel(Model):
         """Ask the module, and look at what it says."""
         logits = self.module(users, items)
         if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
-            raise ModelError(f"the model must give a tensor of logits; got {type(logits).__name__}")
+            kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+            raise ModelError(f"the model must give a tensor of logits; got {kind}")
         if logits.shape == (len(users), 1):
             logits = logits.squeeze(1)
         if logits.shape != users.shape:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 from verirec.exceptions import ParameterError
+from verirec.whole_files import replace_file
 
 
 def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path:
@@ -33,7 +33,7 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
         before = {file: file.read_bytes() if file.exists() else None for file in texts}
         try:
             for file, text in texts.items():
-                _replace(file, text.encode())
+                replace_file(file, text.encode())
         except BaseException:
             for file, content in before.items():
                 _restore(file, content)
@@ -96,7 +96,7 @@ def write_file(path: str | Path, content: bytes) -> None:
     """
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        _replace(Path(path), content)
+        replace_file(Path(path), content)
     except OSError as error:
         raise ParameterError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
@@ -107,22 +107,9 @@ def _quoting(frame: Any) -> Any:
     return csv.QUOTE_NONNUMERIC if returns.to_numpy().any() else csv.QUOTE_MINIMAL
 
 
-def _replace(file: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
-        # mkstemp makes files for their owner alone; a report is for others too.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 def _restore(file: Path, content: bytes | None) -> None:
     """Bring a file back to what it was, if it changed: the two files speak of one run."""
     if content is None:
         file.unlink(missing_ok=True)
     elif file.read_bytes() != content:
-        _replace(file, content)
+        replace_file(file, content)

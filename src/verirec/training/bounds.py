@@ -43,6 +43,7 @@ def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64]) -> f
     if min(matrix.shape) <= 2:
         largest = float(np.linalg.norm(matrix.toarray(), 2))
     else:
-        start = np.ones(min(matrix.shape))
+        # Random: a smoother start may have nothing of the largest singular vector.
+        start = np.random.default_rng(0).normal(size=min(matrix.shape))
         largest = float(svds(matrix, k=1, return_singular_vectors=False, v0=start, tol=1e-4)[0])
     return largest / float(np.sqrt(log.n_cells))

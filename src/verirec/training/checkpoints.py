@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
 from verirec.exceptions import ModelFileError
+from verirec.whole_files import replace_file
 
 FORMAT: Final = 1
 _FACTS: Final = "verirec"
@@ -30,16 +29,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any])
     body["checksum"] = _checksum(plain, body)
     content = tensors_to_bytes(plain, {_FACTS: json.dumps(body)})
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, content)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -50,7 +40,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {}).get(_FACTS, "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a file of verirec's, or a damaged one ({error})") from None
     if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
         raise ModelFileError(f"{path}: not a file of verirec's")

@@ -65,7 +65,8 @@ class Learner:
         """Go on from a checkpoint."""
         own = {name.removeprefix("model."): value for name, value in state.items() if name.startswith("model.")}
         self.model.load_state_dict(own)
-        self.optimiser.state[self.flat] = {name: state[f"adam.{name}"].clone() for name in _MOMENTS}
+        if f"adam.{_MOMENTS[0]}" in state:
+            self.optimiser.state[self.flat] = {name: state[f"adam.{name}"].clone() for name in _MOMENTS}
 
 
 def minimise_together(loss: Tensor, *learners: Learner) -> Tensor:

@@ -143,12 +143,15 @@ class _Run:
         entry: dict[str, Any] = {name: float(total) / self.task.steps for name, total in sums.items()}
         entry |= self.method.facts()
         self.outcome.history.append(entry)
+        last = self.done >= self.plan.epochs
         if not all(math.isfinite(value) and abs(value) < _RUNAWAY for value in entry.values()):
             self._diverged()
-        elif self.since_judged >= STEPS_BETWEEN or self.done == self.plan.epochs:
+        elif self.since_judged >= STEPS_BETWEEN or last:
             self._judge(entry)
-        if self.outcome.reason == "" and self.done >= self.plan.epochs:
-            self.outcome.reason = f"all {self.plan.epochs} epochs"
+            if self.outcome.reason == "" and last:
+                self.outcome.reason = f"all {self.plan.epochs} epochs"
+            if self.plan.checkpoint is not None:
+                self._save(self.plan.checkpoint)
         self.plan.progress(self.done, self.plan.epochs, entry.get("held_out", math.nan))
 
     def _judge(self, entry: dict[str, Any]) -> None:
@@ -161,8 +164,6 @@ class _Run:
                 self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
             if self.patience.over:
                 self.outcome.reason = f"no better held-out error for {self.patience.waited} judgements"
-        if self.plan.checkpoint is not None:
-            self._save(self.plan.checkpoint)
 
     def _diverged(self) -> None:
         if not self.best:

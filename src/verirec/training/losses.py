@@ -94,7 +94,7 @@ class Surrogate(Plain):
         """Correct labels as they come by; those of groups, once and for all rows."""
         self.rates = rates
         if isinstance(rates, NoiseRates):
-            self.rho10, self.kappa = rates.rho10, 1 - rates.rho01 - rates.rho10
+            self.rho10, self.kappa, self.by_row = rates.rho10, 1 - rates.rho01 - rates.rho10, None
         else:
             self.by_row = torch.as_tensor(self.targets(task)).to(task.device, torch.float32)
 
