@@ -96,7 +96,6 @@ def test_logits_of_factor_models_are_the_formulas_with_any_part_left_out(factors
     np.testing.assert_allclose(model(EVERY_USER, EVERY_ITEM).detach(), np.ravel(expected), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: AttributeError, as the weight is made with the users' logits alone")
 def test_propensity_logits_of_items_alone_will_do():
     side = SideInformation(item_logits=some_side().item_logits)
     model = scattered(FactorModel(*SHAPE, 0, side=side, random=generator()))
@@ -109,7 +108,7 @@ def test_logits_of_neural_models_are_the_formulas():
         values = {name: value.detach().numpy() for name, value in model.named_parameters()}
         for user, item in itertools.product(range(N_USERS), range(N_ITEMS)):
             both = [*values["user_factors"][user], *values["item_factors"][item]]
-            expected = values["constant"]
+            expected = values["constant"] if constants else 0.0
             for k in range(3):
                 into = values["hidden_constant"][k] + sum(both[j] * values["hidden"][j, k] for j in range(6))
                 expected = expected + max(into, 0) * values["output"][k]
@@ -186,8 +185,8 @@ FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions"), ("fea
         ("mf", True, FACTORS | CONSTANTS, {"constant"}),
         ("mf", False, FACTORS, set()),
         ("constants", True, CONSTANTS, {"constant"}),
-        ("features", True, FACTORS | CONSTANTS | FEATURES, {"constant", "logit_weight"}),
-        ("features", False, FACTORS | FEATURES, {"logit_weight"}),
+        ("features", True, FACTORS | CONSTANTS | FEATURES | {"logit_weight": ("features", 1)}, {"constant"}),
+        ("features", False, FACTORS | FEATURES | {"logit_weight": ("features", 1)}, set()),
         (
             "ncf",
             True,
@@ -198,7 +197,7 @@ FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions"), ("fea
             "ncf",
             False,
             FACTORS | dict.fromkeys(("hidden", "output"), ("features", 1)),
-            {"constant", "hidden_constant"},
+            {"hidden_constant"},
         ),
         (Own, True, {"module.left": ("factors", 1), "module.right": ("factors", 1)}, set()),
     ],
@@ -216,7 +215,6 @@ def test_features_of_one_side_alone_are_penalised(one):
     assert penalties_of(model) == {f"{one[:-1]}_weights": ("features", 1)}
 
 
-@pytest.mark.xfail(strict=True, reason="bug: logit_weight has no penalty, which is the global constant's privilege")
 def test_the_weight_of_the_propensity_is_penalised():
     assert "logit_weight" in penalties_of(made("features"))
 

@@ -254,9 +254,6 @@ def test_a_loaded_state_is_not_written_to():
     assert all(torch.equal(state[name], kept[name]) for name in kept)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: the state of a learner that has not stepped yet cannot be loaded (KeyError)"
-)
 def test_going_on_from_the_very_start():
     learner, fresh = Learner(a_model(), PENALTIES, RATE), Learner(a_model(7), PENALTIES, RATE)
     fresh.load(copy.deepcopy(learner.state()))

@@ -90,7 +90,6 @@ def test_rates_can_be_changed(second):
         assert torch.equal(changed.errors(logits, batch), fresh.errors(logits, batch))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: after rates by group, one pair of rates for all is not used")
 def test_rates_can_be_changed_from_groups_to_one_for_all():
     task = a_task()
     changed, fresh = Surrogate(LogLoss()), Surrogate(LogLoss())

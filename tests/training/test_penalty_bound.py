@@ -58,16 +58,12 @@ def test_the_bound_is_of_the_size_of_what_lies_beyond():
     assert least_factor_penalty(log, -beyond) == pytest.approx(once, rel=1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: ArpackError (starting vector is zero) where rows and columns add up to 0")
 def test_labels_that_balance_out_have_a_bound():
     labels = np.add.outer(np.arange(4), np.arange(4)) % 2
     log, beyond = full_log(labels), np.where(labels.ravel() == 1, 0.5, -0.5)
     assert least_factor_penalty(log, beyond) == pytest.approx(0.5, rel=1e-3)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a top singular vector orthogonal to (1, ..., 1) is missed, the bound too low"
-)
 def test_a_group_whose_labels_balance_out_is_not_overlooked():
     matrix = np.zeros((60, 60))
     matrix[:2, :2] = [[60, -60], [-60, 60]]
@@ -174,10 +170,6 @@ def test_training_finds_the_way_down_below_the_bound_and_none_above():
     assert 0 <= after < before
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="bug: with a mean target above 1 the loss falls without end along the global constant, which has no penalty",
-)
 def test_no_penalty_of_factors_makes_up_for_a_mean_target_above_1():
     """Nearly all labels are 1, and corrected ones 1.43: training must refuse, or stay where it can be."""
     labels = np.ones((6, 8), int)
