@@ -1,0 +1,600 @@
+"""verirec train, evaluate, recommend, methods: files in, files out; what is stopped goes on; mistakes are one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import verirec as vr
+from verirec.methods.saving import FACTS, TENSORS
+from verirec.training.checkpoints import read_tensors, write_tensors
+
+RATES = vr.NoiseRates(0.2, 0.1)
+SHAPE = (60, 80)
+GIVEN = ("--rho01", 0.2, "--rho10", 0.1)
+QUICK = ("--set", "epochs=5")
+USERS = {"strings": [f"u{user:02d}" for user in range(SHAPE[0])], "integers": [100 + user for user in range(SHAPE[0])]}
+ITEMS = {"strings": [f"i{item:02d}" for item in range(SHAPE[1])], "integers": [10 * item for item in range(SHAPE[1])]}
+KINDS = tuple(USERS)
+
+
+def write_csv(file, names, *columns):
+    with file.open("w", newline="") as opened:
+        csv.writer(opened).writerows([names, *zip(*columns, strict=True)])
+
+
+def read_csv(file):
+    with file.open(newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+@pytest.fixture(scope="module")
+def world():
+    return vr.simulate.world(*SHAPE, observed=0.3, noise_rates=RATES, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, world):
+    place = tmp_path_factory.mktemp("train")
+    log = world.log
+    for kind in KINDS:
+        users, items = np.array(USERS[kind])[log.users], np.array(ITEMS[kind])[log.items]
+        write_csv(place / f"{kind}.csv", ["user", "item", "label"], users, items, log.labels)
+        truth = world.at(log.users[:300], log.items[:300]).true_labels
+        write_csv(place / f"audit_{kind}.csv", ["user", "item", "true_label"], users[:300], items[:300], truth)
+        u, i = np.divmod(np.random.default_rng(0).permutation(SHAPE[0] * SHAPE[1])[:1_000], SHAPE[1])
+        known = np.isin(u, log.users) & np.isin(i, log.items)
+        u, i = u[known], i[known]
+        truth = world.at(u, i).true_labels
+        names = ["user", "item", "label"]
+        write_csv(place / f"test_{kind}.csv", names, np.array(USERS[kind])[u], np.array(ITEMS[kind])[i], truth)
+    strings = read_csv(place / "strings.csv")
+    columns = [[row[name] for row in strings] for name in ("user", "item", "label")]
+    write_csv(place / "ones.csv", ["user", "item", "label"], *columns[:2], [1] * len(strings))
+    write_csv(place / "other.csv", ["who", "what", "rating"], *columns[:2], [int(one) * 3 + 1 for one in columns[2]])
+    (place / "users.txt").write_text("u01\n\nu02 \n")
+    (place / "empty.txt").write_text("\n")
+    (place / "latin.txt").write_bytes("\xe9va\n".encode("latin-1"))
+    (place / "taken").write_text("mine")
+    (place / "nothing").mkdir()
+    return place
+
+
+@pytest.fixture
+def here(run, folder, monkeypatch):
+    """Run `verirec` among the files; the empty line before errors has a test of its own."""
+
+    def here(*arguments):
+        monkeypatch.chdir(folder)
+        code, output, errors = run(*arguments)
+        return code, output, errors.removeprefix("\n")
+
+    return here
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, folder):
+    """Give the folder of a trained model of string ids."""
+    log = vr.read_log(folder / "strings.csv")
+    return vr.methods.OMEDR(epochs=5).fit(log, noise_rates=RATES).save(tmp_path_factory.mktemp("model"))
+
+
+def tensors_of(folder):
+    return {name: value.numpy() for name, value in read_tensors(folder / TENSORS)[0].items()}
+
+
+def same_tensors(one, other):
+    first, second = tensors_of(one), tensors_of(other)
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+# Files in, files out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_a_file_to_a_model_its_figures_its_lists_and_its_audit(here, folder, tmp_path, kind):
+    out = tmp_path / "model"
+    code, output, errors = here("train", f"{kind}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK)
+    assert (code, errors) == (0, "")
+    assert re.fullmatch(r"ome-dr: 5 epochs \(all 5 epochs\), held-out error 0\.\d{4}\nThe model: .*model\n", output)
+    assert sorted(file.name for file in out.iterdir()) == [FACTS, TENSORS]
+
+    log = vr.read_log(folder / f"{kind}.csv")
+    propensities = vr.LogisticPropensity().fit(log)
+    own = vr.methods.OMEDR(epochs=5).fit(log, noise_rates=RATES, propensities=propensities)
+    assert same_tensors(out, own.save(tmp_path / "own"))
+
+    code, output, errors = here("evaluate", out, f"test_{kind}.csv", "-k", 3, "--json")
+    assert (code, errors) == (0, "")
+    test = vr.read_log(folder / f"test_{kind}.csv")
+    scores = own.predict(test.user_ids.ids(test.users), test.item_ids.ids(test.items))
+    assert json.loads(output) == pytest.approx(vr.metrics.evaluate(scores, test, k=3))
+
+    asked = USERS[kind][:3]
+    wanted = own.recommend(asked, 4, exclude=log).to_frame()
+    names = ",".join(map(str, asked))
+    arguments = (
+        "recommend",
+        out,
+        "--users",
+        names,
+        "-k",
+        4,
+        "--exclude",
+        f"{kind}.csv",
+        "--out",
+        tmp_path / "list.csv",
+    )
+    assert here(*arguments) == (0, f"The list: {tmp_path / 'list.csv'}\n", "")
+    rows = read_csv(tmp_path / "list.csv")
+    assert [(row["user"], int(row["rank"]), row["item"]) for row in rows] == [
+        (str(row.user), row.rank, str(row.item)) for row in wanted.itertuples()
+    ]
+    assert [float(row["score"]) for row in rows] == pytest.approx(wanted["score"].tolist())
+
+    code, _, errors = here("audit", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "audit")
+    assert (code, errors) == (0, "")
+    shown = json.loads((tmp_path / "audit" / "summary.json").read_text())["recommenders"]["mine"]["ome-dr"]["value"]
+    estimates = vr.estimate(own.predictions, log, propensities=propensities, noise_rates=RATES, estimators="ome-dr")
+    assert shown == pytest.approx(estimates["ome-dr"].value)
+
+
+@pytest.mark.xfail(strict=True, reason="the progress bar leaves an empty line where there is no terminal")
+def test_training_says_nothing_on_stderr_where_there_is_no_terminal(run, folder, tmp_path):
+    assert run("train", folder / "strings.csv", "--method", "mf", "--out", tmp_path, *QUICK)[2] == ""
+
+
+def test_tables_are_shown_where_no_file_is_asked_for(here, model):
+    code, output, errors = here("recommend", model, "--users-file", "users.txt", "-k", 2)
+    assert (code, errors) == (0, "")
+    assert re.findall(r"(u\d\d) *│ (\d)", output) == [("u01", "1"), ("u01", "2"), ("u02", "1"), ("u02", "2")]
+    code, output, errors = here("evaluate", model, "test_strings.csv")
+    assert (code, errors) == (0, "")
+    assert {"auc", "ndcg@5", "recall@5", "log_loss"} <= set(output.split())
+
+
+def test_a_log_of_other_columns_can_be_left_out(here, model, folder):
+    options = ("--user", "who", "--item", "what", "--positive-from", 4)
+    code, output, errors = here("recommend", model, "--users", "u01", "-k", 3, "--exclude", "other.csv", *options)
+    assert (code, errors) == (0, "")
+    rated = {row["item"] for row in read_csv(folder / "strings.csv") if row["user"] == "u01"}
+    found = re.findall(r"i\d\d", output)
+    assert len(found) == 3
+    assert rated.isdisjoint(found)
+
+
+def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
+    arguments = ("strings.csv", "--method", "ome-ips", "--audit-labels", "audit_strings.csv", "--out", tmp_path, *QUICK)
+    assert here("train", *arguments)[0] == 0
+    log = vr.read_log(folder / "strings.csv")
+    audit = vr.AuditSample.from_file(folder / "audit_strings.csv", log)
+    own = vr.methods.OMEIPS(epochs=5).fit(log, audit=audit, propensities=vr.LogisticPropensity().fit(log))
+    rates = vr.load(tmp_path).noise_rates_
+    assert (rates.rho01, rates.rho10) == (own.noise_rates_.rho01, own.noise_rates_.rho10)
+    assert 0 < rates.rho01 < 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "parameters"),
+    [
+        (("dim=3",), {"dim": 3}),
+        (("learning_rate=1e-3", "constants=false"), {"learning_rate": 0.001, "constants": False}),
+        (("constants=False", "patience=None"), {"constants": False, "patience": None}),
+        (("patience=null", "model=constants"), {"patience": None, "model": "constants"}),
+        (('model="ncf"', "loss=squared", "dim=2"), {"model": "ncf", "loss": "squared", "dim": 2}),
+        (("dim=3", "dim=4"), {"dim": 4}),
+    ],
+    ids=str,
+)
+def test_parameters_are_read_as_json_or_as_text(here, tmp_path, given, parameters):
+    sets = [part for one in given for part in ("--set", one)]
+    code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", tmp_path, *QUICK, *sets, "--seed", 4)
+    assert (code, errors) == (0, "")
+    found = vr.load(tmp_path).get_params()
+    assert {name: found[name] for name in parameters} == parameters
+    assert (found["epochs"], found["random_state"]) == (5, 4)
+
+
+def test_people_who_rated_nothing_have_a_list_and_a_word(here, tmp_path, folder):
+    everyone = tmp_path / "all.txt"
+    everyone.write_text("\n".join([*USERS["strings"], "new"]))
+    out = tmp_path / "model"
+    assert here("train", "strings.csv", "--method", "mf", "--out", out, *QUICK, "--all-users", everyone)[0] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, output, errors = here("recommend", out, "--users", "new", "-k", 2)
+    assert code == 0
+    assert re.fullmatch(r"verirec: warning: 1 of these users and 0 of these items had no ratings .*\n", errors)
+    assert output.count("new") == 2
+
+
+def test_the_methods_are_those_of_the_catalogue(here):
+    code, output, errors = here("methods", "--json")
+    assert (code, errors) == (0, "")
+    shown = json.loads(output)
+    assert [one["name"] for one in shown] == list(vr.methods.catalogue)
+    assert {one["name"] for one in shown if one["corrects_noise"]} == {"ome", "ome-eib", "ome-ips", "ome-dr"}
+    assert all(one["summary"] and one["paper"] for one in shown)
+    table = here("methods")[1]
+    assert all(name in table for name in vr.methods.catalogue)
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate", "recommend", "methods"])
+def test_the_help_has_an_example(here, verb):
+    code, output, _ = here(verb, "--help")
+    assert code == 0
+    assert f"Example: verirec {verb} " in " ".join(output.split())
+
+
+# What is stopped goes on
+
+
+LONG = [part for one in ("epochs=300", "batch_size=128", "patience=null", "dim=4") for part in ("--set", one)]
+
+
+@pytest.fixture(scope="module")
+def long_log(tmp_path_factory):
+    log = vr.simulate.world(50, 60, observed=0.25, noise_rates=RATES, random_state=5).log
+    file = tmp_path_factory.mktemp("long") / "log.csv"
+    write_csv(file, ["user", "item", "label"], log.users, log.items, log.labels)
+    return file
+
+
+def long_run(log, out):
+    return ["train", str(log), "--method", "ome-dr", *map(str, GIVEN), "--out", str(out), *LONG]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(long_log, tmp_path_factory):
+    """Give the model that the long run leaves when nothing stops it."""
+    log = vr.read_log(long_log)
+    method = vr.methods.OMEDR(epochs=300, batch_size=128, patience=None, dim=4)
+    method.fit(log, noise_rates=RATES, propensities=vr.LogisticPropensity().fit(log))
+    return method.save(tmp_path_factory.mktemp("uninterrupted"))
+
+
+def start(log, out):
+    command = [Path(sys.executable).with_name("verirec"), *long_run(log, out)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def kill(process):
+    process.kill()
+    process.wait(timeout=30)
+
+
+def test_a_run_killed_after_a_checkpoint_goes_on_to_the_same_bits(run, long_log, uninterrupted, tmp_path):
+    process, checkpoint = start(long_log, tmp_path), tmp_path / "checkpoint.safetensors"
+    try:
+        until = time.monotonic() + 60
+        while not checkpoint.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+    finally:
+        kill(process)
+    assert checkpoint.exists()
+    assert not (tmp_path / FACTS).exists()
+    done = read_tensors(checkpoint)[1]["done"]
+    assert 0 < done < 300
+    assert run(*long_run(long_log, tmp_path), "--resume")[0] == 0
+    assert same_tensors(tmp_path, uninterrupted)
+    assert vr.load(tmp_path).history_ == vr.load(uninterrupted).history_
+    assert not checkpoint.exists()
+
+
+def test_a_run_killed_before_any_checkpoint_starts_anew(run, long_log, uninterrupted, tmp_path):
+    process = start(long_log, tmp_path)
+    time.sleep(random.Random(0).uniform(0.1, 0.6))
+    kill(process)
+    assert not (tmp_path / FACTS).exists()
+    assert run(*long_run(long_log, tmp_path), "--resume")[0] == 0
+    assert same_tensors(tmp_path, uninterrupted)
+
+
+@pytest.fixture
+def stopped(monkeypatch, here, tmp_path):
+    """Leave a checkpoint, as Ctrl-C does."""
+    from verirec.methods.base import Method
+
+    fit = Method.fit
+
+    def interrupted(self, log, **options):
+        def stop(epoch, epochs, value):
+            if epoch >= 60:
+                raise KeyboardInterrupt
+
+        return fit(self, log, **options | {"progress": stop})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Method, "fit", interrupted)
+        code, output, errors = here(
+            "train", "strings.csv", "--method", "mf", "--out", tmp_path, "--set", "epochs=70", "--set", "patience=null"
+        )
+    assert (code, output, errors.splitlines()[-1]) == (130, "", "verirec: stopped")
+    assert (tmp_path / "checkpoint.safetensors").exists()
+    return tmp_path
+
+
+def test_a_checkpoint_of_other_parameters_is_not_gone_on_from(here, stopped):
+    code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", stopped, "--set", "epochs=80", "--resume")
+    assert code == 2
+    assert re.fullmatch(r"verirec: .*checkpoint.safetensors is of another run: .*\n", errors)
+
+
+def test_a_damaged_checkpoint_is_told_in_one_line(here, stopped):
+    file = stopped / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:-7])
+    code, _, errors = here(
+        *("train", "strings.csv", "--method", "mf", "--out", stopped, "--set", "epochs=70"),
+        *("--set", "patience=null", "--resume"),
+    )
+    assert code == 2
+    assert re.fullmatch(r"verirec: .*checkpoint.safetensors: not a file of verirec's, or a damaged one .*\n", errors)
+
+
+def test_without_resume_a_checkpoint_is_begun_anew(here, stopped):
+    code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", stopped, *QUICK)
+    assert (code, errors) == (0, "")
+    assert len(vr.load(stopped).history_) == 5
+
+
+# Mistakes
+
+
+TRAIN_MISTAKES = [
+    (("strings.csv", "--method", "nope"), "--method must be one of cvib, .*tdr; got 'nope'"),
+    (("strings.csv", "--set", "nope=1"), "MF has no parameter 'nope'; it has model, dim, "),
+    (("strings.csv", "--set", "dim"), "--set must be NAME=VALUE; got 'dim'"),
+    (("strings.csv", "--set", "=3"), "--set must be NAME=VALUE; got '=3'"),
+    (("strings.csv", "--set", "dim=0"), "dim must be .*; got 0"),
+    (("strings.csv", "--set", "dim=2.5"), "dim must be .*; got 2.5"),
+    (("strings.csv", "--set", "epochs=0"), "epochs must be .*; got 0"),
+    (("strings.csv", "--set", "learning_rate=fast"), "learning_rate must be .*fast"),
+    (("strings.csv", "--set", "penalty_factors=NaN"), "penalty_factors must be .*nan"),
+    (("strings.csv", "--set", "validation=1"), "validation must be .*; got 1"),
+    (("strings.csv", "--set", "loss=hinge"), "loss must be one of log, squared; got 'hinge'"),
+    (("strings.csv", "--set", "model=deep"), "model must be \"mf\", .*; got 'deep'"),
+    (("strings.csv", "--set", "model=[1]"), 'model must be "mf", '),
+    (("strings.csv", "--set", "device=nowhere"), "device.*nowhere"),
+    (("strings.csv", "--set", "stop_on=nope"), "stop_on must be one of "),
+    (("strings.csv", "--set", "stop_on=ome-dr"), "ome-dr.* needs noise_rates or an audit"),
+    (("ones.csv",), "both classes"),
+    (("nope.csv",), "no file 'nope.csv'"),
+    (("strings.csv", "--rho01", 0.6, "--rho10", 0.5), "rho01 [+] rho10 must be below 1"),
+    (("strings.csv", "--rho01", 0.2), "--rho01 and --rho10 go together; give both"),
+    (("strings.csv", *GIVEN, "--audit-labels", "audit_strings.csv"), "give --rho01 and --rho10, or --audit-labels"),
+    (("strings.csv", "--audit-labels", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--audit-labels", "audit_integers.csv"), "audit_integers.csv: "),
+    (("strings.csv", "--propensity", "nope"), "--propensity must be one of"),
+    (("strings.csv", "--rating", "nope"), "nope"),
+    (("other.csv", "--user", "who", "--item", "what"), "--positive-from"),
+    (("strings.csv", "--seed", -1), "seed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), TRAIN_MISTAKES, ids=[message[:40] for _, message in TRAIN_MISTAKES])
+def test_a_mistake_in_training_is_one_line_and_leaves_no_model(here, tmp_path, arguments, message):
+    method = () if "--method" in arguments else ("--method", "mf")
+    code, output, errors = here("train", *arguments, *method, "--out", tmp_path / "out")
+    assert (code, output) == (2, "")
+    assert re.fullmatch(rf"verirec: .*{message}.*\n", errors), errors
+    assert not (tmp_path / "out" / FACTS).exists()
+
+
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="parameters of these methods are not checked")
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("r-mf", "beta=x"),
+        ("lcd-mf", "memory=x"),
+        ("cvib", "alpha=x"),
+        ("cvib", "gamma=x"),
+        ("mr", "imputation_penalty=x"),
+    ],
+)
+def test_a_parameter_of_a_method_that_is_no_number_is_told_in_one_line(here, tmp_path, method, given):
+    code, _, errors = here("train", "strings.csv", "--method", method, "--out", tmp_path, *QUICK, "--set", given)
+    assert (code, errors.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypatch, place):
+    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    code, output, errors = here("train", "strings.csv", "--method", "mf", "--out", place)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: .*taken.*\n", errors)
+    assert (folder / "taken").read_text() == "mine"
+
+
+def test_options_are_checked_before_any_work(here, monkeypatch, tmp_path):
+    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    for arguments in (("--method", "nope"), ("--method", "mf", "--set", "nope=1"), ("--method", "mf", "--rho01", 0.2)):
+        assert here("train", "strings.csv", *arguments, "--out", tmp_path / "out")[0] == 2
+        assert not (tmp_path / "out").exists()
+
+
+RECOMMEND_MISTAKES = [
+    (("--users", "nobody"), "users are not all in the catalogue: .*'nobody'"),
+    (("--users", "u01,,nobody"), "users are not all in the catalogue: .*'nobody'"),
+    (("--users", ","), "no user was named"),
+    (("--users-file", "empty.txt"), "no user was named"),
+    (("--users-file", "nope.txt"), "nope.txt"),
+    (("--users", "u01", "-k", 1_000), "k must be at most the number of items, .*; got 1,000"),
+    (("--users", "u01", "-k", 0), "k"),
+    ((), "give --users or --users-file: one of the two"),
+    (("--users", "u01", "--users-file", "users.txt"), "give --users or --users-file: one of the two"),
+    (("--users", "u01", "--exclude", "nope.csv"), "no file 'nope.csv'"),
+    (("--users", "u01", "--exclude", "audit_strings.csv"), "audit_strings.csv: cannot tell which column is the rating"),
+    (("--users", "u01", "--exclude", "integers.csv"), "integers .* where the catalogue has strings"),
+    (("--users", "u01", "--out", "taken/list.csv"), "taken"),
+    (("--users", "u01", "--out", "nothing"), "nothing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), RECOMMEND_MISTAKES, ids=[message[:40] for _, message in RECOMMEND_MISTAKES]
+)
+def test_a_mistake_in_recommending_is_one_line(here, model, arguments, message):
+    code, output, errors = here("recommend", model, *arguments)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(rf"verirec: .*{message}.*\n", errors), errors
+
+
+@pytest.mark.xfail(
+    strict=True, raises=UnicodeDecodeError, reason="--users-file is read without looking at its encoding"
+)
+def test_a_users_file_that_is_not_utf_8_is_told_in_one_line(here, model):
+    code, _, errors = here("recommend", model, "--users-file", "latin.txt")
+    assert (code, errors.count("\n")) == (2, 1)
+
+
+def test_whole_number_ids_must_be_such(here, tmp_path):
+    assert here("train", "integers.csv", "--method", "mf", "--out", tmp_path, *QUICK)[0] == 0
+    expected = "verirec: the model's users are whole numbers; got 'ann'\n"
+    assert here("recommend", tmp_path, "--users", "101,ann") == (2, "", expected)
+
+
+EVALUATE_MISTAKES = [
+    (("nope.csv",), "no file 'nope.csv'"),
+    (("integers.csv",), "integers .* where the catalogue has strings"),
+    (("other.csv", "--user", "who", "--item", "what"), "--positive-from"),
+    (("strings.csv", "-k", 0), "k"),
+    (("audit_strings.csv",), "cannot tell which column is the rating"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), EVALUATE_MISTAKES, ids=[message[:40] for _, message in EVALUATE_MISTAKES]
+)
+def test_a_mistake_in_evaluating_is_one_line(here, model, arguments, message):
+    code, output, errors = here("evaluate", model, *arguments)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(rf"verirec: .*{message}.*\n", errors), errors
+
+
+def test_rows_that_the_model_does_not_know_are_left_out_with_a_word(here, model, folder, tmp_path):
+    rows = read_csv(folder / "test_strings.csv")
+    columns = [[row[name] for row in rows] for name in ("user", "item", "label")]
+    columns[0][:2] = ["stranger", "another"]
+    write_csv(tmp_path / "more.csv", ["user", "item", "label"], *columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, output, errors = here("evaluate", model, tmp_path / "more.csv", "--json")
+    assert code == 0
+    assert re.fullmatch(r"verirec: warning: 2 of .* left out\n", errors)
+    write_csv(tmp_path / "fewer.csv", ["user", "item", "label"], *(column[2:] for column in columns))
+    assert json.loads(here("evaluate", model, tmp_path / "fewer.csv", "--json")[1]) == json.loads(output)
+    columns[0] = ["stranger"] * len(rows)
+    columns[1] = [f"i{row}" for row in range(1_000, 1_000 + len(rows))]
+    write_csv(tmp_path / "strange.csv", ["user", "item", "label"], *columns)
+    code, _, errors = here("evaluate", model, tmp_path / "strange.csv")
+    assert code == 2
+    assert re.fullmatch(r"verirec: the model knows none of the .* test pairs' users and items\n", errors)
+
+
+def tampered_text(folder):
+    text = (folder / FACTS).read_text()
+    (folder / FACTS).write_text(text.replace('"ome-dr"', '"mf"'))
+
+
+def tampered_tensors(folder):
+    content = bytearray((folder / TENSORS).read_bytes())
+    content[-1] ^= 1
+    (folder / TENSORS).write_bytes(bytes(content))
+
+
+def cut_short(folder):
+    (folder / TENSORS).write_bytes((folder / TENSORS).read_bytes()[:-10])
+
+
+def without_tensors(folder):
+    (folder / TENSORS).unlink()
+
+
+def without_facts(folder):
+    (folder / FACTS).unlink()
+
+
+def newer(folder):
+    from verirec.training import checkpoints
+
+    tensors, facts = read_tensors(folder / TENSORS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints, "FORMAT", 99)
+        write_tensors(folder / TENSORS, tensors, facts)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (tampered_text, "changed after it was written"),
+        (tampered_tensors, "changed after it was written"),
+        (cut_short, "a damaged one"),
+        (without_tensors, "there is no such file"),
+        (without_facts, "is no model folder: it has no model.json"),
+        (newer, "written by a newer verirec"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+@pytest.mark.parametrize("verb", ["evaluate", "recommend", "audit"])
+def test_a_model_that_is_none_is_told_in_one_line(here, model, tmp_path, damage, message, verb):
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    damage(copy)
+    arguments = {
+        "evaluate": (copy, "test_strings.csv"),
+        "recommend": (copy, "--users", "u01"),
+        "audit": ("strings.csv", "--predictions", f"mine={copy}", *GIVEN, "--out", tmp_path / "audit"),
+    }
+    code, output, errors = here(verb, *arguments[verb])
+    assert (code, output) == (2, "")
+    assert re.fullmatch(rf"verirec: .*{message}.*\n", errors), errors
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nothing", "taken"])
+def test_a_folder_that_is_no_model_is_said_to_be_none(here, place):
+    code, output, errors = here("evaluate", place, "test_strings.csv")
+    assert (code, output, errors) == (2, "", f"verirec: {place} is no model folder: it has no model.json\n")
+
+
+# Without torch
+
+
+@pytest.fixture
+def torchless(tmp_path):
+    """Give a folder that, on Python's path, makes torch one that is not installed."""
+    place = tmp_path / "torchless"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'torch':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+    )
+    return place
+
+
+def test_without_torch_the_command_names_the_extra(spawn, torchless, folder, tmp_path):
+    code, output, errors = spawn(
+        "train", folder / "strings.csv", "--method", "mf", "--out", tmp_path / "out", PYTHONPATH=torchless
+    )
+    assert (code, output, errors) == (2, "", "verirec: training needs torch: pip install 'verirec[train]'\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_importing_verirec_takes_no_torch(torchless):
+    code = "import sys, verirec, verirec.cli.main; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": str(torchless)})
