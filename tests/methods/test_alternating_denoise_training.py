@@ -1,0 +1,239 @@
+"""Algorithm 1: where rates come from if nobody gives them, and in which order everything is learnt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from method_worlds import DENOISING, RATES, fit, method_of, small_world
+
+import verirec as vr
+from verirec.methods import catalogue
+
+H = np.random.default_rng(8).uniform(0.08, 0.88, (30, 40))
+"""P(r = 1) of all pairs."""
+LOG = small_world().log
+GIVEN = {"propensities": small_world().propensities}
+
+
+def watched(name, see, **parameters):
+    """Train with h given; `see(method, what)` hears of every epoch's start, and of all steps of models and rates."""
+    method = method_of(name, h=H, **parameters)
+    begin = method.begin_epoch
+
+    def beginning(epoch):
+        if epoch == 0:
+            listen(method)
+        begin(epoch)
+        see(method, "epoch", epoch)
+
+    def listen(method):
+        for learner_name, learner in method.learners().items():
+            minimise = learner.minimise
+
+            def step(loss, name=learner_name, own=minimise):
+                given = own(loss)
+                see(method, name, None)
+                return given
+
+            learner.minimise = step
+        use = method.errors_.use
+
+        def new_rates(rates, task):
+            use(rates, task)
+            see(method, "rates", rates)
+
+        method.errors_.use = new_rates
+        after = method.after_prediction
+
+        def batch_done(batch):
+            after(batch)
+            see(method, "batch", batch)
+
+        method.after_prediction = batch_done
+
+    method.begin_epoch = beginning
+    return method.fit(LOG, **GIVEN)
+
+
+def bounded(rho01, rho10, most=0.3):
+    return min(rho01, most), min(rho10, most)
+
+
+@pytest.mark.parametrize("name", DENOISING)
+def test_rates_start_from_the_extremes_of_h(name):
+    starts = []
+
+    def see(method, what, value):
+        if what == "epoch" and value == 0:
+            starts.append((method.noise_rates_.rho01, method.noise_rates_.rho10))
+
+    watched(name, see)
+    assert starts == [pytest.approx((1 - H.max(), H.min()))]
+
+
+@pytest.mark.parametrize("name", DENOISING)
+def test_h_is_by_default_a_debiased_model_of_the_labels(name):
+    p = GIVEN["propensities"]
+    h = vr.LabelModel().fit(LOG, 1 / p[LOG.users, LOG.items]).block(np.arange(30), np.arange(40))
+    method = fit(name, anchors="fixed", most_rate=0.45, epochs=1)
+    expected = bounded(1 - h.max(), h.min(), 0.45)
+    assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
+def test_learnt_rates_are_cut_off(anchors):
+    h = np.full((30, 40), 0.4)
+    method = fit("ome-dr", h=h, anchors=anchors, most_rate=0.15)
+    assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == (0.15, 0.15)
+
+
+@pytest.mark.parametrize("name", DENOISING)
+def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
+    compared = []
+
+    def see(method, what, value):
+        if what != "epoch" or value == 0:
+            return
+        with torch.no_grad():
+            f = method.f.grid(torch.arange(30), torch.arange(40)).numpy()
+        low, high = (np.unravel_index(end, f.shape) for end in (f.argmin(), f.argmax()))
+        expected = bounded(1 - H[high], H[low])
+        compared.append(((method.noise_rates_.rho01, method.noise_rates_.rho10), expected))
+
+    method = watched(name, see, anchors="epoch")
+    assert len(compared) == 3
+    for found, expected in compared:
+        assert found == pytest.approx(expected)
+    history = [(entry["rho01"], entry["rho10"]) for entry in method.history_]
+    assert history[1:] == [found for found, _ in compared]
+    assert history[0] == pytest.approx((1 - H.max(), H.min()))
+    assert history[-1] == (method.noise_rates_.rho01, method.noise_rates_.rho10)
+
+
+@pytest.mark.parametrize("name", DENOISING)
+def test_by_batch_h_is_taken_where_f_was_smallest_and_largest_in_the_epoch_so_far(name):
+    seen, compared = [], []
+
+    def see(method, what, value):
+        if what == "epoch":
+            seen.clear()
+        if what != "batch":
+            return
+        with torch.no_grad():
+            if catalogue[name].needs_grid:
+                f = method.f.grid(value.grid_users, value.grid_items).numpy()
+                pairs = [(u, i) for u in value.grid_users.tolist() for i in value.grid_items.tolist()]
+            else:
+                f = method.f(value.users, value.items).numpy()
+                pairs = list(zip(value.users.tolist(), value.items.tolist(), strict=True))
+        seen.extend(zip(f.ravel().tolist(), pairs, strict=True))
+        low, high = min(seen, key=lambda one: one[0])[1], max(seen, key=lambda one: one[0])[1]
+        compared.append(((method.noise_rates_.rho01, method.noise_rates_.rho10), bounded(1 - H[high], H[low])))
+
+    method = watched(name, see, anchors="batch")
+    assert len(compared) == 4 * 7
+    assert len({found for found, _ in compared}) > 2
+    for found, expected in compared:
+        assert found == pytest.approx(expected)
+    assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == compared[-1][0]
+
+
+@pytest.mark.parametrize("name", DENOISING)
+def test_fixed_rates_stay_at_the_extremes_of_h(name):
+    events = []
+    method = watched(name, lambda method, what, value: events.append(what), anchors="fixed")
+    assert "rates" not in events
+    assert {(entry["rho01"], entry["rho10"]) for entry in method.history_} == {(1 - H.max(), H.min())}
+
+
+def test_a_batch_trains_f_then_renews_the_rates_then_trains_g():
+    events = []
+    watched("ome-dr", lambda method, what, value: events.append(what), anchors="batch")
+    one_epoch = ["epoch", *["prediction", "rates", "batch", "imputation"] * 7]
+    assert events == one_epoch * 4
+
+
+@pytest.mark.parametrize("name", ["ome", "ome-ips"])
+def test_without_g_a_batch_trains_f_then_renews_the_rates(name):
+    events = []
+    watched(name, lambda method, what, value: events.append(what), anchors="batch")
+    assert events == ["epoch", *["prediction", "rates", "batch"] * 7] * 4
+
+
+def test_by_epoch_rates_are_renewed_before_each_epoch_but_the_first():
+    events = []
+    watched("ome-dr", lambda method, what, value: events.append(what), anchors="epoch")
+    one_epoch = ["epoch", *["prediction", "batch", "imputation"] * 7]
+    assert events == one_epoch + (["rates", *one_epoch]) * 3
+
+
+@pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
+@pytest.mark.parametrize("name", DENOISING)
+def test_given_rates_stay(name, anchors):
+    events = []
+    method = method_of(name, anchors=anchors, h=H)
+    method.fit(LOG, noise_rates=RATES, progress=lambda *at: events.append(method.noise_rates_), **GIVEN)
+    assert events == [RATES] * 4
+    assert method.noise_rates_ == RATES
+    assert all((entry["rho01"], entry["rho10"]) == (0.2, 0.1) for entry in method.history_)
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
+@pytest.mark.parametrize("name", DENOISING)
+def test_audited_rates_stay(name):
+    truth = small_world().true_labels[LOG.users, LOG.items]
+    audit = vr.AuditSample(LOG.users[:200], LOG.items[:200], truth[:200])
+    method = fit(name, LOG, fit={"audit": audit, **GIVEN})
+    said, true = LOG.labels[:200], truth[:200]
+    expected = (said[true == 1] == 0).mean(), said[true == 0].mean()
+    assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=0.03)
+    assert method.noise_rates_.covariance is not None
+    assert len({(entry["rho01"], entry["rho10"]) for entry in method.history_}) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue if name not in DENOISING])
+def test_methods_that_do_not_correct_for_noise_are_only_judged_with_rates(name):
+    with_rates = fit(name, fit={"noise_rates": RATES}, stop_on="naive", epochs=2)
+    without = fit(name, stop_on="naive", epochs=2)
+    assert with_rates.noise_rates_ == RATES
+    assert without.noise_rates_ is None
+    assert with_rates.history_ == without.history_
+    assert "rho01" not in with_rates.history_[0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        H,
+        lambda users, items: H[users, items],
+        vr.Factors(np.zeros((30, 1)), np.zeros((40, 1)), constant=-2.0),
+        "a trained method",
+    ],
+    ids=["matrix", "function", "factors", "method"],
+)
+def test_h_may_have_any_form_of_predictions(form):
+    from method_worlds import fitted, matrix
+
+    from verirec.data.predictions import as_predictions
+
+    given = fitted("mf").predictions if isinstance(form, str) else form
+    dense = matrix(fitted("mf")) if isinstance(form, str) else as_predictions(form, 30, 40).block(range(30), range(40))
+    method = fit("ome-dr", h=given, anchors="fixed", epochs=1)
+    expected = bounded(1 - dense.max(), dense.min())
+    assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=1e-6)
+
+
+def test_held_out_rows_are_judged_with_the_rates_that_training_started_from():
+    """The default estimator is ome-dr, as with given rates, so that judgements of different epochs can be compared."""
+    learnt = fit("ome-dr", h=H, anchors="fixed")
+    given = fit("ome-dr", fit={"noise_rates": vr.NoiseRates(1 - H.max(), H.min())})
+    assert learnt.held_out_error_ == given.held_out_error_
+
+
+def test_rates_come_near_the_truth_where_weak_separability_holds():
+    world = vr.simulate.world(150, 200, observed=0.3, random_state=2)
+    options = {"batch_size": 2_000, "epochs": 30, "penalty_factors": 0.5, "dim": 2}
+    method = fit("ome-dr", world.log, fit={"propensities": world.propensities}, **options)
+    assert method.noise_rates_.rho01 == pytest.approx(0.2, abs=0.1)
+    assert method.noise_rates_.rho10 == pytest.approx(0.1, abs=0.1)
