@@ -46,3 +46,17 @@ def test_the_readmes_estimates_are_what_its_lines_give():
         (low, high), value = result[name].interval, result[name].value
         assert f"| {label} | {value:.3f} | {low:.3f} to {high:.3f} |" in shown
     assert f"| truth | {names['world'].true_inaccuracy(names['predictions']):.3f} | |" in shown
+
+
+def table_of_methods():
+    """Give the table of all methods as the catalogue has it."""
+    lines = ["| method | class | what it does | selection | noise |", "|---|---|---|---|---|"]
+    for name, one in verirec.methods.catalogue.items():
+        marks = ("yes" if mark else "" for mark in (one.uses_propensities, one.needs_rates))
+        lines.append(f"| `{name}` | `{one.__name__}` | {one.summary} | {' | '.join(marks)} |")
+    return "\n".join(lines)
+
+
+def test_the_table_of_methods_is_that_of_the_catalogue():
+    page = (REPOSITORY / "docs" / "training.md").read_text()
+    assert f"\n{table_of_methods()}\n\n" in page
