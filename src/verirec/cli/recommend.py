@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.cli.options import Item, ModelFolder, PositiveFrom, Rating, User, methods_module
+from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module
 from verirec.data import read_log
-from verirec.exceptions import ParameterError, UnknownIdError
+from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 
 
 def recommend_command(
@@ -24,6 +24,7 @@ def recommend_command(
     item: Item = None,
     rating: Rating = None,
     positive_from: PositiveFrom = None,
+    delimiter: Delimiter = None,
     out: Annotated[Path | None, typer.Option(help="CSV file to write; by default a table is shown.")] = None,
 ) -> None:
     """Give users their best items.
@@ -33,7 +34,7 @@ def recommend_command(
     recommender = methods_module().load(model)
     if (users is None) == (users_file is None):
         raise ParameterError("give --users or --users-file: one of the two")
-    texts = users.split(",") if users is not None else users_file.read_text().splitlines()  # type: ignore[union-attr]
+    texts = users.split(",") if users is not None else _lines(users_file)  # type: ignore[union-attr]
     ids: list[Any] = [text.strip() for text in texts if text.strip()]
     if not ids:
         raise ParameterError("no user was named")
@@ -42,7 +43,7 @@ def recommend_command(
     rated = None
     if exclude is not None:
         columns = {"user": user, "item": item, "rating": rating}
-        rated = read_log(exclude, **columns, positive_from=positive_from, duplicates="first")
+        rated = read_log(exclude, **columns, positive_from=positive_from, delimiter=delimiter, duplicates="first")
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
     if out is not None:
         from verirec.reports.writing import write_table
@@ -56,6 +57,13 @@ def recommend_command(
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
     Console(markup=False, highlight=False).print(table)
+
+
+def _lines(file: Path | None) -> list[str]:
+    try:
+        return [] if file is None else file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{file} is not UTF-8 text") from None
 
 
 def _whole(text: str) -> int:

@@ -78,6 +78,7 @@ def train_command(
     if rates is not None and audit_labels is not None:
         raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
+    recommender.check_parameters()
     out.mkdir(parents=True, exist_ok=True)
     columns = {"user": user, "item": item, "rating": rating}
     with Console(stderr=True).status("Reading the log"):
@@ -123,7 +124,8 @@ def train_command(
 
 def _progress() -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _parsed(given: list[str]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from verirec.checks import real_number
 from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL
 from verirec.models import FactorModel
@@ -33,14 +32,14 @@ class LearntPropensities(Method):
         What the squared balance counts in the propensity's loss.
     """
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"propensity_floor": (0, 0.5), "balance_weight": (0, 1e6)}
+
     propensity_model: Any = "constants"
     propensity_floor: float = 0.02
     balance_weight: float = 1.0
 
     def build_propensity(self) -> None:
         """Make the model, as near to the given propensities as it can start."""
-        real_number("propensity_floor", self.propensity_floor, above=0, below=1, closed=True)
-        real_number("balance_weight", self.balance_weight, above=0, closed=True)
         # Its penalty is small: it is to fit, and starts from a fit.
         self.propensity_ = self.learner(2, model=self.propensity_model, penalty=1e-3)
         model, sides = self.propensity_.model, self.task_.propensities.side_logits()

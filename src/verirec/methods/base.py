@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -79,6 +80,19 @@ class Method(Fitted, ABC):
     """Whether it corrects for noise."""
     judged_by: ClassVar[str] = "naive"
     """The estimator that stops it where noise rates are not known."""
+    limits: ClassVar[dict[str, tuple[float, float]]] = {
+        "dim": (1, 10**6),
+        "batch_size": (1, 10**9),
+        "grid_cells": (1, 10**9),
+        "epochs": (1, 10**9),
+        "patience": (1, 10**9),
+        "penalty_factors": (0, math.inf),
+        "penalty_constants": (0, math.inf),
+        "penalty_features": (0, math.inf),
+        "learning_rate": (1e-12, 1e3),
+        "validation": (0, 0.99),
+    }
+    """Of number parameters, both ends allowed; a class's own come on top of those it inherits."""
 
     model: ModelKind | Any = "mf"
     dim: int = 8
@@ -215,7 +229,7 @@ class Method(Fitted, ABC):
         progress
             Told (epoch, epochs, held-out error or NaN) after every epoch.
         """
-        self._check_parameters()
+        self.check_parameters()
         if noise_rates is not None and audit is not None:
             raise ParameterError("give noise_rates or an audit: one of the two")
         rates = checked_rates(noise_rates, judgeable(log))
@@ -238,7 +252,7 @@ class Method(Fitted, ABC):
         self.build()
         self._guard_penalty()
         plan = Plan(
-            whole_number("epochs", self.epochs, least=1),
+            self.epochs,
             None if checkpoint is None else Path(checkpoint),
             resume,
             self._key(log, rates, fitted),
@@ -281,21 +295,26 @@ class Method(Fitted, ABC):
             raise ParameterError(f"stop_on={name!r} needs noise_rates or an audit")
         return train_log, HeldOut(rest, _part(fitted, len(rest) / len(log)), name, rates, self.loss, seed)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise `ParameterError` for a parameter that is not what it must be; `fit` does so first."""
         one_of("loss", self.loss, tuple(LOSSES))
-        for name in ("dim", "batch_size", "grid_cells"):
-            whole_number(name, getattr(self, name), least=1, most=10**9)
-        for name in ("penalty_factors", "penalty_constants", "penalty_features"):
-            real_number(name, getattr(self, name), above=0, closed=True)
-        real_number("learning_rate", self.learning_rate, above=0)
-        if self.validation != 0:
-            real_number("validation", self.validation, above=0, below=1)
-        if self.patience is not None:
-            whole_number("patience", self.patience, least=1)
+        limits = {
+            name: ends for kind in reversed(type(self).__mro__) for name, ends in vars(kind).get("limits", {}).items()
+        }
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(one.default, bool):
+                one_of(one.name, value, (True, False))
+            elif one.name in limits and not (value is None and one.name == "patience"):
+                least, most = limits[one.name]
+                if isinstance(one.default, int):
+                    whole_number(one.name, value, least=int(least), most=int(most))
+                else:
+                    real_number(one.name, value, above=least, below=most, closed=True)
         if self.stop_on is not None:
             one_of("stop_on", self.stop_on, tuple(ESTIMATORS))
-        if self.stop_on is not None and ESTIMATORS[self.stop_on].everywhere:
-            raise ParameterError(f"stop_on={self.stop_on!r} is too slow to judge by: take one of dr, snips, ips, naive")
+            if ESTIMATORS[self.stop_on].everywhere:
+                raise ParameterError(f"stop_on={self.stop_on!r} is too slow to judge by; take dr, snips, ips or naive")
 
     def _key(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities) -> str:
         """Give a checksum of all that decides how training goes."""
@@ -304,7 +323,7 @@ class Method(Fitted, ABC):
         return hashlib.sha256("|".join(parts).encode() + of_rows).hexdigest()
 
     def _plain_parameters(self) -> dict[str, Any]:
-        """Give the parameters as JSON can hold them; a user's own module by its class."""
+        """Give the parameters as JSON can hold them; arrays and modules by their checksums."""
         return {name: _plain(value) for name, value in self.get_params().items()}
 
     def savable_parameters(self) -> dict[str, Any]:
@@ -352,4 +371,10 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, NoiseRates):
         return repr(value)
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, np.ndarray):
+        return f"{name} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, torch.nn.Module):
+        parts = [one.detach().cpu().numpy().tobytes() for one in value.state_dict().values()]
+        return f"{name} {hashlib.sha256(b''.join(parts)).hexdigest()}"
+    return name

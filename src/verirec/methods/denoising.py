@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.checks import one_of, real_number
+from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MOST_CELLS, CellValues, blocks
 from verirec.data.predictions import as_predictions
@@ -56,6 +56,7 @@ class Denoising(Method):
     """
 
     needs_rates: ClassVar[bool] = True
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"most_rate": (0.01, 0.49)}
 
     correction: Literal["surrogate", "forward"] = "surrogate"
     anchors: Anchors = "epoch"
@@ -77,7 +78,6 @@ class Denoising(Method):
     def starting_rates(self, log: FeedbackLog, fitted: Propensities, rates: Rates | None) -> Rates:
         """Take the rates given, or start from the extremes of h."""
         one_of("anchors", self.anchors, ("epoch", "batch", "fixed"))
-        real_number("most_rate", self.most_rate, above=0, below=0.5)
         self.h_: CellValues | None = None
         if rates is not None:
             return rates

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from verirec.checks import real_number, whole_number
 from verirec.methods.base import Method
 from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
@@ -34,6 +33,8 @@ class CVIB(Method):
     summary: ClassVar[str] = "pulls the grid's mean to the log's"
     uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
+
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0, 100), "gamma": (0, 100)}
 
     alpha: float = 0.1
     gamma: float = 0.01
@@ -70,12 +71,13 @@ class DIB(Method):
     summary: ClassVar[str] = "splits off a biased part"
     uses_propensities: ClassVar[bool] = False
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0, 1), "gamma": (0, 100)}
+
     alpha: float = 0.1
     gamma: float = 0.2
 
     def build(self) -> None:
         """Make the biased part."""
-        real_number("alpha", self.alpha, above=0, below=1, closed=True)
         self.biased_ = self.learner(1)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
@@ -111,12 +113,13 @@ class DAMF(Method):
     uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"beta": (0, 100), "adversary_steps": (1, 1_000)}
+
     beta: float = 0.1
     adversary_steps: int = 1
 
     def build(self) -> None:
         """Make the adversary."""
-        whole_number("adversary_steps", self.adversary_steps, least=1)
         self.adversary_ = self.learner(1)
 
     def discrepancy(self, batch: Batch, *, of_f: bool) -> Tensor:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.checks import real_number
 from verirec.methods.base import Method
 from verirec.nuisances.propensities import PopularityPropensity
 from verirec.training.learner import Learner
@@ -43,13 +42,14 @@ class MR(Method):
     needs_grid: ClassVar[bool] = True
     judged_by: ClassVar[str] = "dr"
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"ridge": (1e-12, 1.0), "imputation_penalty": (0, 1e6)}
+
     by_popularity: bool = True
     ridge: float = 1e-4
     imputation_penalty: float = 3.0
 
     def build(self) -> None:
         """Make the candidates."""
-        real_number("ridge", self.ridge, above=0)
         task = self.task_
         self.imputation_ = self.learner(1, penalty=self.imputation_penalty)
         self.item_weights_ = torch.empty(0)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.checks import real_number, whole_number
 from verirec.methods.base import Method
 from verirec.training.task import Batch
 
@@ -52,13 +51,13 @@ class TMF(MF):
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (T-CE)"
     summary: ClassVar[str] = "drops the positives that fit worst"
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"drop_rate": (0, 1), "drop_most": (0, 1)}
+
     drop_rate: float = 1e-4
     drop_most: float = 0.1
 
     def build(self) -> None:
         """Start counting steps."""
-        real_number("drop_rate", self.drop_rate, above=0, closed=True)
-        real_number("drop_most", self.drop_most, above=0, below=1, closed=True)
         self.steps_ = 0
 
     def prediction_loss(self, batch: Batch) -> Tensor:
@@ -100,6 +99,8 @@ class RMF(MF):
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (R-CE)"
     summary: ClassVar[str] = "counts rows less that fit badly"
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"beta": (0, 10)}
+
     beta: float = 0.15
     detach: bool = True
 
@@ -129,14 +130,14 @@ class LCDMF(MF):
     paper: ClassVar[str] = "label correction as named in the paper's Table 2; the schedule is ours"
     summary: ClassVar[str] = "mixes labels with what the model says"
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"most": (0, 1), "warm_up": (1, 10**6), "memory": (0, 1)}
+
     most: float = 0.5
     warm_up: int = 20
     memory: float = 0.9
 
     def build(self) -> None:
         """Start from the labels."""
-        real_number("most", self.most, above=0, below=1, closed=True)
-        whole_number("warm_up", self.warm_up, least=1)
         self.outputs_ = self.task_.labels.clone()
         self.trust_ = 0.0
 

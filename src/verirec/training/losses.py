@@ -111,8 +111,9 @@ class Forward(Plain):
         """Give the log loss of a batch's labels as they are."""
         return self._of_noisy(logits, batch.labels)
 
-    def targets(self, task: Task) -> None:
-        """Say that none is needed: the loss is bounded."""
+    def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
+        """Give none where the loss is bounded: without both kinds of noise a probability can be 0, and it is not."""
+        return None if min(self.rates.rho01, self.rates.rho10) > 0 else super().targets(task)
 
     def imputed(self, logits: Tensor, soft_labels: Tensor | float) -> Tensor:
         """Give the log loss of imputed labels as noise would have left them."""
