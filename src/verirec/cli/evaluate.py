@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.cli.options import AsJson, Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module
+from verirec.cli.options import AsJson, Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module, spelt
 from verirec.data import FeedbackLog, read_log
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
 from verirec.metrics import evaluate
@@ -32,7 +32,7 @@ def evaluate_command(
     Example: verirec evaluate model test.csv --positive-from 4 -k 5
     """
     recommender = methods_module().load(model)
-    given = read_log(test, user=user, item=item, rating=rating, positive_from=positive_from, delimiter=delimiter)
+    given = read_log(test, user=user, item=item, rating=rating, positive_from=positive_from, delimiter=spelt(delimiter))
     found = evaluate(recommender.predictions, _on_grid(given, recommender), k=k)
     if as_json:
         typer.echo(json.dumps(dict(found), indent=2))

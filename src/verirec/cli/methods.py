@@ -31,7 +31,7 @@ def methods_command(as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows, indent=2))
         return
     table = Table()
-    for title in ("Method", "What it does", "Selection", "Noise", "Paper"):
+    for title in ("Method", "What it does", "Propensities", "Noise", "Paper"):
         table.add_column(title, no_wrap=title == "Method")
     for row in rows:
         marks = ["yes" if row[key] else "" for key in ("uses_propensities", "corrects_noise")]

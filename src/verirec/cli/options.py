@@ -65,7 +65,7 @@ OutFolder = Annotated[
     typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and summary.json."),
 ]
 OutFile = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The CSV file to write.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of folds, sample and bootstrap.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")]
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -115,11 +115,16 @@ def load_log(
         positive_from=positive_from,
         timestamp=timestamp,
         duplicates=duplicates,  # type: ignore[arg-type]
-        delimiter="\t" if delimiter == "\\t" else delimiter,
+        delimiter=spelt(delimiter),
         all_users=all_users,
         all_items=all_items,
         propensity=propensity,
     )
+
+
+def spelt(delimiter: str | None) -> str | None:
+    """Take a tab as shells let one write it."""
+    return "\t" if delimiter == "\\t" else delimiter
 
 
 def named_files(given: list[str]) -> dict[str, Path]:

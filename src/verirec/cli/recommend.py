@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module
+from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module, spelt
 from verirec.data import read_log
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 
@@ -34,7 +34,7 @@ def recommend_command(
     recommender = methods_module().load(model)
     if (users is None) == (users_file is None):
         raise ParameterError("give --users or --users-file: one of the two")
-    texts = users.split(",") if users is not None else _lines(users_file)  # type: ignore[union-attr]
+    texts = users.split(",") if users is not None else _lines(users_file)
     ids: list[Any] = [text.strip() for text in texts if text.strip()]
     if not ids:
         raise ParameterError("no user was named")
@@ -43,7 +43,9 @@ def recommend_command(
     rated = None
     if exclude is not None:
         columns = {"user": user, "item": item, "rating": rating}
-        rated = read_log(exclude, **columns, positive_from=positive_from, delimiter=delimiter, duplicates="first")
+        rated = read_log(
+            exclude, **columns, positive_from=positive_from, delimiter=spelt(delimiter), duplicates="first"
+        )
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
     if out is not None:
         from verirec.reports.writing import write_table

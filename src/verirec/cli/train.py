@@ -79,7 +79,6 @@ def train_command(
         raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
     recommender.check_parameters()
-    out.mkdir(parents=True, exist_ok=True)
     columns = {"user": user, "item": item, "rating": rating}
     with Console(stderr=True).status("Reading the log"):
         table = load_log(
@@ -94,6 +93,7 @@ def train_command(
             propensity=propensity_column,
         )
         propensities = fitted_propensities("logged" if propensity_column else propensity, table)
+    out.mkdir(parents=True, exist_ok=True)
     checkpoint = out / CHECKPOINT
     with _progress() as bar:
         task = bar.add_task(f"Training {method}", total=None, held="")

@@ -12,7 +12,9 @@ from torch.nn.functional import softplus
 
 from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL
+from verirec.methods.parameters import Limits
 from verirec.models import FactorModel
+from verirec.nuisances.propensities.base import default_floor
 from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
 
@@ -27,19 +29,20 @@ class LearntPropensities(Method):
         Its kind, as `model`; by default user and item constants, which start from the propensities given if these are
         such a sum.
     propensity_floor
-        Learnt propensities below it are raised to it.
+        Learnt propensities below it are raised to it; by default a hundredth of the log's density.
     balance_weight
         What the squared balance counts in the propensity's loss.
     """
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"propensity_floor": (0, 0.5), "balance_weight": (0, 1e6)}
+    limits: ClassVar[Limits] = {"propensity_floor": (0, 0.5), "balance_weight": (0, 1e6)}
 
     propensity_model: Any = "constants"
-    propensity_floor: float = 0.02
+    propensity_floor: float | None = None
     balance_weight: float = 1.0
 
     def build_propensity(self) -> None:
         """Make the model, as near to the given propensities as it can start."""
+        self.floor_ = default_floor(self.task_.log, self.propensity_floor)
         # Its penalty is small: it is to fit, and starts from a fit.
         self.propensity_ = self.learner(2, model=self.propensity_model, penalty=1e-3)
         model, sides = self.propensity_.model, self.task_.propensities.side_logits()
@@ -52,7 +55,7 @@ class LearntPropensities(Method):
 
     def inverse_propensities(self, logits: Tensor) -> Tensor:
         """Give 1/p of logits, p not below the floor."""
-        return 1 / torch.sigmoid(logits).clamp_min(self.propensity_floor)
+        return 1 / torch.sigmoid(logits).clamp_min(self.floor_)
 
     def propensity_loss(self, batch: Batch) -> Tensor:
         r"""Give the cross-entropy of o over the grid: :math:`|D|^{-1} [\sum_D softplus(z) - \sum_O z]`."""
@@ -90,6 +93,9 @@ class SDR(LearntPropensities, DRJL):
     def _weights(self, batch: Batch) -> Tensor:
         with torch.no_grad():
             return self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
+
+    def beyond_labels(self) -> None:
+        """Say that there is nothing: a weighted mean of errors against labels is bounded."""
 
     def balance(self, batch: Batch) -> Tensor:
         """Give the balance of imputed errors, with a gradient for the propensities."""
@@ -131,7 +137,7 @@ class Balanced(LearntPropensities):
         model = self.propensity_.model
         logits, of_grid = self.f(batch.users, batch.items), self.over_grid(self.f, batch)
         p_logits, p_of_grid = model(batch.users, batch.items), self.over_grid(model, batch)
-        p, p_grid = (torch.sigmoid(one).clamp(self.propensity_floor, 1 - 1e-4) for one in (p_logits, p_of_grid))
+        p, p_grid = (torch.sigmoid(one).clamp(self.floor_, 1 - 1e-4) for one in (p_logits, p_of_grid))
         f, f_grid = torch.sigmoid(logits), torch.sigmoid(of_grid)
         entire = softplus(p_of_grid).mean() - self.over_log(p_logits)
         # log(1 - p f) everywhere, and on O the rest of the cross-entropy of p f against r.

@@ -1,4 +1,4 @@
-"""What all methods share: parameters, fitting, and what a fitted one can do."""
+"""What all methods share: parameters, what a method writes and gets, and fitting."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.checks import one_of, real_number, whole_number
+from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.estimators.catalogue import ESTIMATORS
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import NoiseRateError, ParameterError
-from verirec.losses import NoiseRates
 from verirec.methods.fitted import Fitted
+from verirec.methods.parameters import Limits, Parameters
 from verirec.methods.side import side_information
 from verirec.models import Model, ModelKind, Penalties, build_model
+from verirec.models.factors import SideInformation
 from verirec.nuisances.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisances.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, same_state
@@ -38,7 +39,7 @@ from verirec.training.task import Batch, Task
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(Fitted, ABC):
+class Method(Parameters, Fitted, ABC):
     """A way to train a recommender: stores its parameters, and trains in `fit`.
 
     Parameters
@@ -63,8 +64,8 @@ class Method(Fitted, ABC):
     validation
         Share of the rows that are held out to judge by; 0 for none.
     stop_on
-        The estimator of the held-out error. By default ome-dr where noise rates are given or audited, and else the
-        method's own kind.
+        The estimator of the held-out error. By default ome-dr where there are noise rates (those that training starts
+        from, where it learns them), and else the method's own kind.
     random_state, device
         Seed; where to train.
     """
@@ -80,7 +81,9 @@ class Method(Fitted, ABC):
     """Whether it corrects for noise."""
     judged_by: ClassVar[str] = "naive"
     """The estimator that stops it where noise rates are not known."""
-    limits: ClassVar[dict[str, tuple[float, float]]] = {
+    needs_all_propensities: ClassVar[bool] = False
+    """Whether its loss has propensities of pairs that nobody rated."""
+    limits: ClassVar[Limits] = {
         "dim": (1, 10**6),
         "batch_size": (1, 10**9),
         "grid_cells": (1, 10**9),
@@ -92,7 +95,6 @@ class Method(Fitted, ABC):
         "learning_rate": (1e-12, 1e3),
         "validation": (0, 0.99),
     }
-    """Of number parameters, both ends allowed; a class's own come on top of those it inherits."""
 
     model: ModelKind | Any = "mf"
     dim: int = 8
@@ -169,7 +171,7 @@ class Method(Fitted, ABC):
         r"""Give :math:`|D|^{-1} \sum_O` of values of a batch's rows: their mean, times the density."""
         return self.task_.density * values.mean()
 
-    def learner(self, stream: int, *, model: Any = None, penalty: float = 1.0, dim: int | None = None) -> Learner:
+    def learner(self, stream: int, *, model: Any = None, penalty: float = 1.0) -> Learner:
         """Make another model to train.
 
         Parameters
@@ -184,17 +186,17 @@ class Method(Fitted, ABC):
         built = build_model(
             self.model if model is None else model,
             self.task_.shape,
-            self.dim if dim is None else dim,
+            self.dim,
             constants=self.constants,
             side=self.side_,
             random=self.task_.generator(0, stream),
         ).to(self.task_.device)
-        penalties = Penalties(*(penalty * one for one in self._penalties))
+        penalties = Penalties(
+            constants=penalty * self.penalty_constants,
+            factors=penalty * self.penalty_factors,
+            features=penalty * self.penalty_features,
+        )
         return Learner(built, penalties, self.learning_rate)
-
-    @property
-    def _penalties(self) -> tuple[float, float, float]:
-        return self.penalty_constants, self.penalty_factors, self.penalty_features
 
     def learners(self) -> dict[str, Learner]:
         """Give all that is trained, by name."""
@@ -235,118 +237,117 @@ class Method(Fitted, ABC):
         rates = checked_rates(noise_rates, judgeable(log))
         refuse_weights(log, [f"training by {self.name}"])
         fitted = as_propensities(propensities, log)
-        seed = same_state(self.random_state)
+        if self.needs_all_propensities:
+            fitted.require_everywhere(f"training by {self.name}")
         if audit is not None:
             rates = rates_from_audit(log, audit, fitted)[0]
-        rates = self.starting_rates(log, fitted, rates)
-        self._remember(log, fitted)
-        train_log, held_out = self._parts(log, fitted, rates, seed)
+        before = dict(vars(self))
+        try:
+            self._forget()
+            self._train(
+                log,
+                rates,
+                fitted,
+                Plan(self.epochs, None if checkpoint is None else Path(checkpoint), resume, "", progress),
+            )
+        except BaseException:
+            # What was trained before is left as it was.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _train(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities, plan: Plan) -> None:
+        seed = same_state(self.random_state)
+        train_log, rest = self._parts(log, seed)
+        share = len(train_log) / len(log)
+        rates = self.starting_rates(train_log, _part(fitted, share), rates)
+        held_out = None if rest is None else self._judge_of(rest, _part(fitted, 1 - share), rates, seed)
         device = _device(self.device)
         cells = self.grid_cells if self.needs_grid else 0
-        share = len(train_log) / len(log)
+        self._remember(log, train_log, fitted)
         self.task_ = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
         self.noise_rates_ = rates
-        self.side_ = side_information(log, fitted, device) if self.model == "features" else side_information(None, None)
+        self.side_ = side_information(log, fitted, device) if self._takes_features else SideInformation()
         self.errors_ = self.make_errors()
         self.prediction_ = self.learner(0)
         self.build()
         self._guard_penalty()
-        plan = Plan(
-            self.epochs,
-            None if checkpoint is None else Path(checkpoint),
-            resume,
-            self._key(log, rates, fitted),
-            progress,
-        )
-        outcome = train(self, self.f, self.task_, held_out, self.patience, plan)
-        self._finish(outcome)
-        return self
+        plan = replace(plan, key=self._key(log, rates, fitted, seed))
+        self._finish(train(self, self.f, self.task_, held_out, self.patience, plan))
+
+    @property
+    def _takes_features(self) -> bool:
+        kinds = (getattr(self, name, None) for name in ("model", "imputation_model", "propensity_model"))
+        return any(isinstance(kind, str) and kind == "features" for kind in kinds)
 
     def _guard_penalty(self) -> None:
-        """Find the penalty below which the loss has no minimum; without held-out rows to stop on, refuse it."""
-        labels = self.errors_.targets(self.task_)
-        if labels is not None and not 0 <= labels.mean() <= 1:
-            raise NoiseRateError(
-                f"with these noise rates a share of {labels.mean():.3g} of the logged pairs would be liked: they do "
-                "not fit this log"
-            )
+        """Find the penalty that makes sure that the loss has a minimum; without rows to judge by, insist on it."""
+        self._refuse_rates_that_do_not_fit()
         beyond = self.beyond_labels() if self.loss == "log" else None
         self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond)
-        if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_ and self.validation == 0:
+        if self.validation > 0 or self.penalty_bound_ == 0:
+            return
+        remedy = "or hold rows out, so that the best state can be kept (validation)"
+        if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_:
             raise ParameterError(
-                f"with penalty_factors={self.penalty_factors:g} the loss of {self.name} has no minimum: take at least "
-                f"{self.penalty_bound_:.3g}, or hold rows out, so that the best state can be kept (validation)"
+                f"with penalty_factors={self.penalty_factors:g} the loss of {self.name} may have no minimum: take at "
+                f"least {self.penalty_bound_:.3g}, {remedy}"
+            )
+        if min(self.penalty_constants, self.penalty_features) == 0:
+            raise ParameterError(
+                f"without penalties of constants and features the loss of {self.name} may have no minimum: take some "
+                f"above 0, {remedy}"
+            )
+
+    def _refuse_rates_that_do_not_fit(self) -> None:
+        """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end."""
+        labels = self.errors_.targets(self.task_)
+        weights = self.task_.weights.cpu().double().numpy() if self.uses_propensities else None
+        share = 0.5 if labels is None else float(np.average(labels, weights=weights))
+        if not 0 <= share <= 1:
+            raise NoiseRateError(
+                f"with these noise rates a share of {share:.3g} of the pairs would be liked: they do not fit this log"
             )
 
     def make_errors(self) -> Plain:
         """Make what turns logits and labels into errors."""
         return Plain(LOSSES[self.loss]())
 
-    def _parts(
-        self, log: FeedbackLog, fitted: Propensities, rates: Rates | None, seed: int
-    ) -> tuple[FeedbackLog, HeldOut | None]:
-        """Hold rows out, and make of them what judges the model."""
+    def _parts(self, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:
+        """Hold rows out to judge by."""
         if self.validation == 0:
             return log, None
-        train_log, rest = split(log, self.validation, by="random", random_state=np.random.default_rng([seed, 3]))
-        judgeable(train_log), judgeable(rest)
+        parts = split(log, self.validation, by="random", random_state=np.random.default_rng([seed, 3]))
+        if any(part.labels.min(initial=1) == part.labels.max(initial=0) for part in parts):
+            raise ParameterError(
+                f"validation={self.validation:g} leaves rows of one class on a side of this log's {len(log):,}: take "
+                "more of them, another random_state, or 0 to hold none out"
+            )
+        return parts
+
+    def _judge_of(self, rest: FeedbackLog, fitted: Propensities, rates: Rates | None, seed: int) -> HeldOut:
+        """Make of held-out rows what judges the model."""
         name = self.stop_on or ("ome-dr" if rates is not None else self.judged_by)
         if ESTIMATORS[name].denoised and rates is None:
             raise ParameterError(f"stop_on={name!r} needs noise_rates or an audit")
-        return train_log, HeldOut(rest, _part(fitted, len(rest) / len(log)), name, rates, self.loss, seed)
+        return HeldOut(rest, fitted, name, rates, self.loss, seed)
 
     def check_parameters(self) -> None:
         """Raise `ParameterError` for a parameter that is not what it must be; `fit` does so first."""
+        self.check_numbers()
         one_of("loss", self.loss, tuple(LOSSES))
-        limits = {
-            name: ends for kind in reversed(type(self).__mro__) for name, ends in vars(kind).get("limits", {}).items()
-        }
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(one.default, bool):
-                one_of(one.name, value, (True, False))
-            elif one.name in limits and not (value is None and one.name == "patience"):
-                least, most = limits[one.name]
-                if isinstance(one.default, int):
-                    whole_number(one.name, value, least=int(least), most=int(most))
-                else:
-                    real_number(one.name, value, above=least, below=most, closed=True)
         if self.stop_on is not None:
-            one_of("stop_on", self.stop_on, tuple(ESTIMATORS))
-            if ESTIMATORS[self.stop_on].everywhere:
-                raise ParameterError(f"stop_on={self.stop_on!r} is too slow to judge by; take dr, snips, ips or naive")
+            one_of("stop_on", self.stop_on, tuple(name for name, one in ESTIMATORS.items() if not one.everywhere))
 
-    def _key(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities) -> str:
+    def _key(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities, seed: int) -> str:
         """Give a checksum of all that decides how training goes."""
-        of_rows = fitted.at(log.users, log.items).astype(np.float32).tobytes()
-        parts = [self.name, json.dumps(self._plain_parameters(), sort_keys=True), str(log.fingerprint), repr(rates)]
-        return hashlib.sha256("|".join(parts).encode() + of_rows).hexdigest()
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        """Give the parameters as JSON can hold them; arrays and modules by their checksums."""
-        return {name: _plain(value) for name, value in self.get_params().items()}
-
-    def savable_parameters(self) -> dict[str, Any]:
-        """Give the parameters that a file can hold; objects, such as modules of one's own, are left out."""
-        return {name: value for name, value in self.get_params().items() if isinstance(value, _PLAIN)}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters by name, as scikit-learn's `clone` wants them."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = {one.name: one.default for one in fields(self)}
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        facts = [self.name, self.plain_parameters(), log.fingerprint, log.n_users, log.n_items, repr(rates), seed]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        digest.update(fitted.at(log.users, log.items).astype(np.float32).tobytes())
+        for features in (log.user_features, log.item_features):
+            digest.update(b"" if features is None else features.tobytes())
+        return digest.hexdigest()
 
 
 def _device(name: str) -> torch.device:
@@ -358,23 +359,3 @@ def _device(name: str) -> torch.device:
 
 def _part(fitted: Propensities, share: float) -> Propensities:
     return fitted if share == 1 else fitted.thinned(share)
-
-
-_PLAIN: Final = (bool, int, float, str, type(None))
-"""What JSON holds as it is."""
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, NoiseRates):
-        return repr(value)
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, np.ndarray):
-        return f"{name} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
-    if isinstance(value, torch.nn.Module):
-        parts = [one.detach().cpu().numpy().tobytes() for one in value.state_dict().values()]
-        return f"{name} {hashlib.sha256(b''.join(parts)).hexdigest()}"
-    return name

@@ -3,8 +3,8 @@ r"""The paper's own methods: corrected for noise, alone or together with selecti
 Each is a method without the correction, with the surrogate error :math:`\tilde e` in place of e; with noise rates of 0
 it is that method. Where rates are neither given nor audited they are learnt by alternating denoise training
 (Algorithm 1): a model h of P(r = 1) is trained beforehand; as f learns, the pairs where it is smallest and largest are
-remembered, and :math:`\hat\rho_{10} = h(\text{smallest})`, :math:`\hat\rho_{01} = 1 - h(\text{largest})` are refreshed
-between steps of f and of the imputation model.
+remembered, and :math:`\hat\rho_{10} = h(\text{smallest})`, :math:`\hat\rho_{01} = 1 - h(\text{largest})` are refreshed,
+with ``anchors="batch"`` between each step of f and the imputation model's. One step of f goes with one of that.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,14 +22,16 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MOST_CELLS, CellValues, blocks
 from verirec.data.predictions import as_predictions
 from verirec.estimators.inputs import Rates
-from verirec.exceptions import ParameterError
+from verirec.exceptions import NoiseRateWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL, EIB
 from verirec.methods.naive import MF
+from verirec.methods.parameters import Limits
 from verirec.methods.weighting import IPS
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.propensities import Propensities
+from verirec.training.loop import Outcome
 from verirec.training.losses import LOSSES, Forward, Plain, Surrogate
 from verirec.training.task import Batch
 
@@ -51,16 +54,20 @@ class Denoising(Method):
     h
         A model of P(r = 1) in any form of predictions; by default user and item constants fitted with 1/p, as
         `verirec.AnchorNoiseRates` does.
+    refresh_after
+        Epochs before which learnt rates stay where they start, at h's own extremes over all pairs: where an untrained f
+        is largest says nothing.
     most_rate
-        Learnt rates are cut off at it: with an untrained f, h at its extremes is noise.
+        Learnt rates are cut off at it, with a warning.
     """
 
     needs_rates: ClassVar[bool] = True
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"most_rate": (0.01, 0.49)}
+    limits: ClassVar[Limits] = {"most_rate": (0.01, 0.49), "refresh_after": (0, 10**9)}
 
     correction: Literal["surrogate", "forward"] = "surrogate"
     anchors: Anchors = "epoch"
     h: Any = None
+    refresh_after: int = 10
     most_rate: float = 0.3
 
     def make_errors(self) -> Plain:
@@ -95,7 +102,8 @@ class Denoising(Method):
         """Look where f is smallest and largest."""
         super().begin_epoch(epoch)
         self.lowest_, self.highest_ = (np.inf, 0, 0), (-np.inf, 0, 0)
-        if self.h_ is None or self.anchors != "epoch" or epoch == 0:
+        self.refreshes_ = self.h_ is not None and self.anchors != "fixed" and epoch >= max(self.refresh_after, 1)
+        if not self.refreshes_ or self.anchors != "epoch":
             return
         n_users, n_items = self.task_.shape
         every = blocks(n_users, n_items) if n_users * n_items <= MOST_CELLS else self._some_blocks(epoch)
@@ -112,7 +120,7 @@ class Denoising(Method):
 
     def after_prediction(self, batch: Batch) -> None:
         """Remember the extremes of this batch's pairs, and refresh the rates."""
-        if self.h_ is None or self.anchors != "batch":
+        if not self.refreshes_ or self.anchors != "batch":
             return
         with torch.no_grad():
             if self.needs_grid:
@@ -137,6 +145,26 @@ class Denoising(Method):
         low, high = self.h_.at(ends[:, 0], ends[:, 1])  # type: ignore[union-attr]
         self.noise_rates_ = self._bounded(1 - float(high), float(low))
         self.errors_.use(self.noise_rates_, self.task_)
+
+    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
+        """Give what targets have outside of 0 and 1 at worst: of learnt rates, at the largest that they can be."""
+        if self.h_ is None or not isinstance(self.noise_rates_, NoiseRates):
+            return super().beyond_labels()
+        self.errors_.use(NoiseRates(self.most_rate, self.most_rate), self.task_)
+        beyond = super().beyond_labels()
+        self.errors_.use(self.noise_rates_, self.task_)
+        return beyond
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Say so where learnt rates are but what they were cut off at."""
+        rates = self.noise_rates_
+        if self.h_ is not None and isinstance(rates, NoiseRates) and max(rates.rho01, rates.rho10) >= self.most_rate:
+            warn_caller(
+                f"learnt noise rates came out at most_rate={self.most_rate:g}, where they are cut off: this log cannot "
+                "tell them; give noise_rates or an audit",
+                NoiseRateWarning,
+            )
+        super()._finish(outcome)
 
     def facts(self) -> dict[str, float]:
         """Show the rates, where they are learnt."""

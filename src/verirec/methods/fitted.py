@@ -37,7 +37,8 @@ class Fitted:
     model_
         The trained `torch.nn.Module`.
     models_
-        All that was trained, by name: "prediction" is `model_`; not kept by `save`.
+        All that was trained, by name: "prediction" is `model_`, in its best state, the others as the last epoch left
+        them; not kept by `save`.
     user_ids_, item_ids_
         Ids by position.
     noise_rates_
@@ -72,19 +73,24 @@ class Fitted:
         """Give all that is trained, by name."""
         raise NotImplementedError
 
-    def _remember(self, log: FeedbackLog, propensities: Propensities) -> None:
+    def _forget(self) -> None:
+        """Let go of what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _remember(self, log: FeedbackLog, trained_on: FeedbackLog, propensities: Propensities) -> None:
         self.user_ids_, self.item_ids_, self.propensities_ = log.user_ids, log.item_ids, propensities
-        self.cold_users_ = np.bincount(log.users, minlength=log.n_users) == 0
-        self.cold_items_ = np.bincount(log.items, minlength=log.n_items) == 0
+        self.cold_users_ = np.bincount(trained_on.users, minlength=log.n_users) == 0
+        self.cold_items_ = np.bincount(trained_on.items, minlength=log.n_items) == 0
 
     def _finish(self, outcome: Outcome) -> None:
         """Keep the models and how they came about; optimisers and the task's tensors are let go of."""
         self.model_ = self.prediction_.model.cpu().eval()
         self.models_ = {name: learner.model.cpu().eval() for name, learner in self.learners().items()}
-        self.model_.forget_cold(*(torch.as_tensor(np.flatnonzero(c)) for c in (self.cold_users_, self.cold_items_)))
+        self.model_.forget_cold(*(side.cpu() for side in self.task_.cold))
         self.history_, self.stopped_because_ = outcome.history, outcome.reason
         self.best_epoch_, self.held_out_error_ = outcome.best_epoch, outcome.best_value
-        for name in ("task_", "errors_", *(f"{name}_" for name in self.models_)):
+        for name in ("task_", "errors_", "side_", *(f"{name}_" for name in self.models_)):
             delattr(self, name)
 
     @property
@@ -107,6 +113,7 @@ class Fitted:
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Give the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
+        self._require_fitted()
         if log.user_ids == self.user_ids_ and log.item_ids == self.item_ids_:
             return self.predictions
         places = [

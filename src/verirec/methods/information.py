@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from verirec.methods.base import Method
+from verirec.methods.parameters import Limits
 from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
 
@@ -34,7 +35,7 @@ class CVIB(Method):
     uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0, 100), "gamma": (0, 100)}
+    limits: ClassVar[Limits] = {"alpha": (0, 100), "gamma": (0, 100)}
 
     alpha: float = 0.1
     gamma: float = 0.01
@@ -71,7 +72,7 @@ class DIB(Method):
     summary: ClassVar[str] = "splits off a biased part"
     uses_propensities: ClassVar[bool] = False
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0, 1), "gamma": (0, 100)}
+    limits: ClassVar[Limits] = {"alpha": (0, 1), "gamma": (0, 100)}
 
     alpha: float = 0.1
     gamma: float = 0.2
@@ -113,7 +114,7 @@ class DAMF(Method):
     uses_propensities: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"beta": (0, 100), "adversary_steps": (1, 1_000)}
+    limits: ClassVar[Limits] = {"beta": (0, 100), "adversary_steps": (1, 1_000)}
 
     beta: float = 0.1
     adversary_steps: int = 1

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from verirec.methods.base import Method
+from verirec.methods.parameters import Limits
 from verirec.nuisances.propensities import PopularityPropensity
 from verirec.training.learner import Learner
 from verirec.training.task import Batch
@@ -40,9 +41,10 @@ class MR(Method):
     paper: ClassVar[str] = "Li et al. 2023, Multiple robust learning for recommendation"
     summary: ClassVar[str] = "several propensities and imputations at once"
     needs_grid: ClassVar[bool] = True
+    needs_all_propensities: ClassVar[bool] = True
     judged_by: ClassVar[str] = "dr"
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"ridge": (1e-12, 1.0), "imputation_penalty": (0, 1e6)}
+    limits: ClassVar[Limits] = {"ridge": (1e-12, 1.0), "imputation_penalty": (0, 1e6)}
 
     by_popularity: bool = True
     ridge: float = 1e-4

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from verirec.methods.base import Method
+from verirec.methods.parameters import Limits
 from verirec.training.task import Batch
 
 
@@ -51,7 +52,7 @@ class TMF(MF):
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (T-CE)"
     summary: ClassVar[str] = "drops the positives that fit worst"
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"drop_rate": (0, 1), "drop_most": (0, 1)}
+    limits: ClassVar[Limits] = {"drop_rate": (0, 1), "drop_most": (0, 1)}
 
     drop_rate: float = 1e-4
     drop_most: float = 0.1
@@ -99,7 +100,7 @@ class RMF(MF):
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (R-CE)"
     summary: ClassVar[str] = "counts rows less that fit badly"
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"beta": (0, 10)}
+    limits: ClassVar[Limits] = {"beta": (0, 10)}
 
     beta: float = 0.15
     detach: bool = True
@@ -130,7 +131,7 @@ class LCDMF(MF):
     paper: ClassVar[str] = "label correction as named in the paper's Table 2; the schedule is ours"
     summary: ClassVar[str] = "mixes labels with what the model says"
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"most": (0, 1), "warm_up": (1, 10**6), "memory": (0, 1)}
+    limits: ClassVar[Limits] = {"most": (0, 1), "warm_up": (1, 10**6), "memory": (0, 1)}
 
     most: float = 0.5
     warm_up: int = 20
@@ -160,4 +161,4 @@ class LCDMF(MF):
 
     def load_more(self, state: dict[str, Tensor]) -> None:
         """Take them back."""
-        self.outputs_ = state["outputs"]
+        self.outputs_ = state["outputs"].to(self.task_.device)

@@ -13,23 +13,28 @@ from verirec.models.factors import SideInformation
 from verirec.nuisances.propensities import Propensities
 
 
-def side_information(
-    log: FeedbackLog | None, propensities: Propensities | None, device: torch.device | None = None
-) -> SideInformation:
-    """Standardise a log's features, and take the logits of propensities that are sums of a user's and an item's."""
-    if log is None:
-        return SideInformation()
-    sides = propensities.side_logits() if propensities is not None else None
-    user_logits, item_logits = (None, None) if sides is None else (_standardised(side, device) for side in sides)
-    return SideInformation(
-        _standardised(log.user_features, device), _standardised(log.item_features, device), user_logits, item_logits
-    )
+def side_information(log: FeedbackLog, propensities: Propensities, device: torch.device) -> SideInformation:
+    """Standardise a log's features, and the logits of propensities that are sums of a user's and an item's."""
+    sides = propensities.side_logits()
+    logits: list[Tensor | None] = [None, None]
+    if sides is not None:
+        warm = [np.bincount(log.users, minlength=log.n_users) > 0, np.bincount(log.items, minlength=log.n_items) > 0]
+        # One scale for both, that of their sum; nobody knows it of those who are never logged.
+        spread = np.sqrt(sum(side[has].var() for side, has in zip(sides, warm, strict=True))) or 1.0
+        centred = [
+            np.where(has, (side - side[has].mean()) / spread, 0.0) for side, has in zip(sides, warm, strict=True)
+        ]
+        logits = [_tensor(side, device) for side in centred]
+    return SideInformation(_standardised(log.user_features, device), _standardised(log.item_features, device), *logits)
 
 
-def _standardised(values: Any, device: torch.device | None) -> Tensor | None:
+def _tensor(values: Any, device: torch.device) -> Tensor:
+    return torch.as_tensor(values).to(device, torch.float32)
+
+
+def _standardised(values: Any, device: torch.device) -> Tensor | None:
     """Shift and scale each column to mean 0 and standard deviation 1; columns that do not vary become 0."""
     if values is None:
         return None
     spread = values.std(axis=0)
-    scaled = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return torch.as_tensor(scaled).to(device, torch.float32)
+    return _tensor((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0), device)

@@ -55,7 +55,7 @@ def build_model(
     if kind == "constants":
         return FactorModel(*shape, 0, constants=True, random=random)
     if kind == "features":
-        if side.users is None and side.items is None and side.user_logits is None:
+        if side.users is None and side.items is None:
             raise ModelError('model="features" needs a log with user or item features')
         return FactorModel(*shape, dim, constants=constants, side=side, random=random)
     if kind == "ncf":

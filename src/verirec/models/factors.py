@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from verirec.models.scoring import Model, Penalised
+from verirec.models.scoring import Model, Penalised, set_to_mean
 
 _SPREAD = 0.1
 """Standard deviation of an inner product at the start."""
@@ -187,9 +187,8 @@ class FactorModel(Model):
             yield Penalised([one for one in weights if one is not None], "features", 1)
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
-        """Set the factors and constants of users and items without ratings to zero: the mean of the others'."""
-        with torch.no_grad():
-            for side, cold in (("user", users), ("item", items)):
-                for part in ("factors", "constants"):
-                    if hasattr(self, f"{side}_{part}"):
-                        getattr(self, f"{side}_{part}")[cold] = 0.0
+        """Give users and items without ratings the mean factors and the mean constant of the others."""
+        for side, cold in (("user", users), ("item", items)):
+            for part in ("factors", "constants"):
+                if hasattr(self, f"{side}_{part}"):
+                    set_to_mean(getattr(self, f"{side}_{part}"), cold)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from verirec.models.scoring import Model, Penalised
+from verirec.models.scoring import Model, Penalised, set_to_mean
 
 
 class NeuralModel(Model):
@@ -55,12 +55,7 @@ class NeuralModel(Model):
             yield Penalised([self.item_constants], "constants", n_items)
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
-        """Give users and items without ratings the mean embedding of the others, and no constant."""
-        with torch.no_grad():
-            for side, cold in (("user", users), ("item", items)):
-                factors = getattr(self, f"{side}_factors")
-                warm = torch.ones(len(factors), dtype=torch.bool)
-                warm[cold] = False
-                factors[cold] = factors[warm].mean(0)
-                if self.constants:
-                    getattr(self, f"{side}_constants")[cold] = 0.0
+        """Give users and items without ratings the mean embedding and the mean constant of the others."""
+        for side, cold in (("user", users), ("item", items)):
+            for part in ("factors", "constants") if self.constants else ("factors",):
+                set_to_mean(getattr(self, f"{side}_{part}"), cold)

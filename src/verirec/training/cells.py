@@ -20,7 +20,7 @@ class ModelCells(CellValues):
     Parameters
     ----------
     model
-        In evaluation mode, on the processor.
+        In evaluation mode.
     shape
         The grid's.
     most
@@ -40,12 +40,12 @@ class ModelCells(CellValues):
         """Ask the model; a rectangle at once."""
         with torch.no_grad():
             if users.ndim == 2 and users.shape[1] == 1 and items.shape[0] == 1:
-                logits = self.model.grid(_tensor(users[:, 0]), _tensor(items[0]))
+                logits = self.model.grid(self._tensor(users[:, 0]), self._tensor(items[0]))
             else:
                 both = np.broadcast_arrays(users, items)
-                logits = self.model(*(_tensor(side.ravel()) for side in both)).view(both[0].shape)
-        return np.asarray(logits.clamp(-self.most, self.most).double().numpy())
+                logits = self.model(*(self._tensor(side.ravel()) for side in both)).view(both[0].shape)
+        return np.asarray(logits.clamp(-self.most, self.most).double().cpu().numpy())
 
-
-def _tensor(positions: npt.NDArray[Any]) -> Tensor:
-    return torch.as_tensor(np.ascontiguousarray(positions, dtype=np.int64))
+    def _tensor(self, positions: npt.NDArray[Any]) -> Tensor:
+        device = next(self.model.parameters()).device
+        return torch.as_tensor(np.ascontiguousarray(positions, dtype=np.int64)).to(device)

@@ -144,7 +144,7 @@ class _Run:
         entry |= self.method.facts()
         self.outcome.history.append(entry)
         last = self.done >= self.plan.epochs
-        if not all(math.isfinite(value) and abs(value) < _RUNAWAY for value in entry.values()):
+        if not all(math.isfinite(value) for value in entry.values()) or abs(entry["loss"]) > _RUNAWAY:
             self._diverged()
         elif self.since_judged >= STEPS_BETWEEN or last:
             self._judge(entry)
@@ -158,6 +158,8 @@ class _Run:
         self.since_judged = 0
         if self.held_out is not None:
             self.model.eval()
+            # Terms over the grid train users and items without ratings too: what they learn is nobody's.
+            self.model.forget_cold(*self.task.cold)
             entry["held_out"] = self.held_out(self.model)
             self.model.train()
             if self.patience.better(entry["held_out"], self.done):

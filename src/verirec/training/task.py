@@ -98,6 +98,14 @@ class Task:
         """1/p of the rows."""
         return self._tensor(1 / self.propensities.at(self.log.users, self.log.items), torch.float32)
 
+    @cached_property
+    def cold(self) -> tuple[Tensor, Tensor]:
+        """Positions of the users and of the items that have no row."""
+        log = self.log
+        counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
+        users, items = (self._tensor(np.flatnonzero(count == 0), torch.int64) for count in counts)
+        return users, items
+
     def weights_on_grid(self, batch: Batch) -> Tensor:
         """Give 1/p on a batch's rectangle, shape (a, b)."""
         p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())

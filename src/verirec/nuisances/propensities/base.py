@@ -142,7 +142,9 @@ class _Thinned(Propensities):
         return self.whole.count_floored(log)
 
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-        return self.whole.side_logits()
+        sides = self.whole.side_logits()
+        # Of a share of rare pairs, the odds are that share of theirs.
+        return None if sides is None else (sides[0] + np.log(self.share), sides[1])
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
         return self.whole.variance_change(log, slopes, influence)
