@@ -6,12 +6,14 @@ from contextlib import suppress
 from functools import cache
 
 import numpy as np
+import pytest
 import torch
 
 import verirec as vr
 from plain_formulas import methods as plain
 from verirec.data.predictions import as_predictions
 from verirec.methods import catalogue
+from verirec.training import loop
 from verirec.training.task import Batch
 
 EVERY = tuple(catalogue)
@@ -22,6 +24,14 @@ RATES = vr.NoiseRates(0.2, 0.1)
 
 QUICK = {"epochs": 4, "batch_size": 48, "grid_cells": 64, "validation": 0.2, "dim": 3, "learning_rate": 0.05}
 """Seven steps an epoch on the small world: with ten between judgements, it is judged twice."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def judge_often():
+    """Judge after every few steps, as these tests take few; each module of them has to import this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "STEPS_BETWEEN", 10)
+        yield
 
 
 @cache

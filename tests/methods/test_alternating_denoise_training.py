@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import DENOISING, RATES, fit, method_of, small_world
+from method_worlds import judge_often as judge_often
 
 import verirec as vr
 from verirec.methods import catalogue

@@ -21,6 +21,7 @@ from method_worlds import (
     small_world,
     stop_after,
 )
+from method_worlds import judge_often as judge_often
 from sklearn.base import clone
 from torch import nn
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import DENOISING, EVERY, RATES, built, full_log, probabilities, state_of, whole_batch
+from method_worlds import judge_often as judge_often
 
 import verirec as vr
 from plain_formulas import methods as plain

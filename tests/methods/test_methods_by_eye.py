@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from method_worlds import EVERY, fit, matrix
+from method_worlds import judge_often as judge_often
 from sklearn.metrics import roc_auc_score
 
 import verirec as vr

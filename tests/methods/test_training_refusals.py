@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import EVERY, RATES, fit, matrix, small_world
+from method_worlds import judge_often as judge_often
 
 import verirec as vr
 from refusals import check_refusal
@@ -87,11 +88,15 @@ OWN = [
 ]
 
 
+def names_of(table):
+    return [f"{next(iter(one[0]))} {number}" for number, one in enumerate(table)]
+
+
 def named(name, parameters):
     return f"{name} {parameters}"
 
 
-@pytest.mark.parametrize(("parameters", "message"), COMMON, ids=[str(one[0]) for one in COMMON])
+@pytest.mark.parametrize(("parameters", "message"), COMMON, ids=names_of(COMMON))
 def test_parameters_of_all_methods(parameters, message):
     check_refusal(lambda: fit("mf", **parameters), ParameterError, message)
 
