@@ -11,6 +11,7 @@ from torch import nn
 
 from verirec.models import FactorModel, Model, Penalties
 from verirec.models.factors import SideInformation
+from verirec.models.scoring import Penalised
 from verirec.training.learner import Learner, minimise_together
 
 SHAPE = 4, 5
@@ -161,6 +162,9 @@ class Linear(Model):
 
     def forward(self, users, items):
         return self.features[users * SHAPE[1] + items] @ self.weights
+
+    def penalised(self):
+        yield Penalised([self.weights], "factors", 1)
 
 
 def test_a_quadratic_is_minimised_at_the_ridge_solution():

@@ -37,6 +37,7 @@ from verirec.cli.options import (
     read_audit,
 )
 from verirec.exceptions import ParameterError
+from verirec.reports.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 
@@ -79,6 +80,7 @@ def train_command(
         raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
     recommender.check_parameters()
+    check_writable(out)
     columns = {"user": user, "item": item, "rating": rating}
     with Console(stderr=True).status("Reading the log"):
         table = load_log(

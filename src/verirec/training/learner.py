@@ -66,7 +66,8 @@ class Learner:
         own = {name.removeprefix("model."): value for name, value in state.items() if name.startswith("model.")}
         self.model.load_state_dict(own)
         if f"adam.{_MOMENTS[0]}" in state:
-            self.optimiser.state[self.flat] = {name: state[f"adam.{name}"].to(self.flat.device) for name in _MOMENTS}
+            moments = {name: state[f"adam.{name}"].to(self.flat.device, copy=True) for name in _MOMENTS}
+            self.optimiser.state[self.flat] = moments
 
 
 def minimise_together(loss: Tensor, *learners: Learner) -> Tensor:
