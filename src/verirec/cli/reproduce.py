@@ -251,7 +251,7 @@ def _check(seeds: int, workers: int, out: Path) -> None:
 def _population(preferences: str, data: Path | None) -> Population:
     from verirec.experiments.reproduce import load_population
 
-    with Console(stderr=True).status(f"Loading {preferences}, and completing its matrix"):
+    with Console(stderr=True).status(f"Loading {preferences}"):
         return load_population(preferences, data)
 
 
