@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from conftest import REPOSITORY
+from verirec.cli import reproduce
+from verirec.experiments.reproduce import Population, WorkerEndedError, table1_plan
+from verirec.reports.reproduction import read_results
+from verirec.reports.reproduction_words import row_in_words, rows_of, table1_cell
+
+RESULTS = REPOSITORY / "docs" / "reproduction"
+LEVELS = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
 
 VERBS = ("table1", "figure1", "robustness", "all", "page")
 
@@ -23,7 +38,90 @@ def test_table1_as_printed_leaves_the_table_and_its_pictures(real_data, run, tmp
     assert (out / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "table1.svg").read_text().startswith("<svg")
     assert len(list((out / "runs").glob("*.json"))) == 2
-    assert (out / "table1.md").read_text().count("| OME-DR, true rates |") == 1
+    page = (out / "table1.md").read_text()
+    assert page.startswith("# Table 1, as printed: movielens-100k, 2 seeds\n")
+    assert page.count("| OME-DR, true rates |") == 1
+
+
+def test_the_module_is_the_command():
+    run = [sys.executable, "-m", "verirec", "--version"]
+    assert re.match(r"verirec \d", subprocess.run(run, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Have small populations in place of the real ones; give the names that were loaded."""
+    loaded = []
+
+    def load(preferences, data):
+        loaded.append(preferences)
+        truth = (LEVELS > 3).astype(np.int8)
+        return Population(LEVELS, truth if preferences == "kuairec" else None)
+
+    monkeypatch.setattr(reproduce, "_population", load)
+    return loaded
+
+
+def test_all_completes_once_and_leaves_kuairec_out_with_a_line(small, run, tmp_path, monkeypatch):
+    ran = []
+    for name in ("_table1", "_figure1", "_robustness"):
+        monkeypatch.setattr(
+            reproduce, name, lambda plan, population, seeds, workers, out: ran.append((out.name, plan, seeds))
+        )
+    code, shown, errors = run("reproduce", "all", "--data", tmp_path, "--seeds", 3, "--out", tmp_path / "out")
+    assert (code, errors) == (0, "")
+    assert shown.startswith("kuairec is left out: neither small_matrix.csv")
+    assert small == ["movielens-100k"]
+    folders = [folder.name for folder in sorted(RESULTS.iterdir()) if folder.name != "kuairec"]
+    assert sorted(name for name, _, _ in ran) == folders
+    assert {name: seeds for name, _, seeds in ran if seeds == 2}.keys() == {
+        "figure1", "robustness", "robustness-wrong-propensities",
+    }  # fmt: skip
+    (tmp_path / "small_matrix.csv").write_text("")
+    ran.clear()
+    assert run("reproduce", "all", "--data", tmp_path, "--seeds", 3, "--out", tmp_path / "out")[1] == ""
+    assert [(plan.preferences, seeds) for name, plan, seeds in ran if name == "kuairec"] == [("kuairec", 2)]
+
+
+@pytest.mark.parametrize(("variant", "preferences"), [("printed", "kuairec"), ("sound", "movielens-100k")])
+def test_table1_says_what_it_is(variant, preferences, small, run, tmp_path):
+    options = ("--variant", variant, "--preferences", preferences, "--seeds", 2)
+    code, shown, errors = run("reproduce", "table1", *options, "--out", tmp_path)
+    assert (code, errors) == (0, "")
+    assert shown.startswith(
+        f"Table 1, {'done right' if variant == 'sound' else 'as printed'}: {preferences}, 2 seeds\n"
+    )
+    assert "RMSE" not in shown
+    table = pd.read_csv(tmp_path / "table1.csv")
+    assert (table.matrix == table.made_as).all()
+    page = (tmp_path / "table1.md").read_text()
+    assert shown.splitlines()[0] == page.splitlines()[0].removeprefix("# ")
+    assert ("swapped" in page) == (variant == "sound")
+    assert ("]" in page.splitlines()[-1]) == (variant == "sound")
+
+
+@pytest.mark.parametrize("name", ["printed", "sound"])
+@pytest.mark.parametrize("width", [200, 80, 60, 20])
+def test_no_number_of_table1_is_cut_whatever_the_width(name, width):
+    table, plan = getattr(read_results(RESULTS), name), table1_plan(name)
+    file = io.StringIO()
+    reproduce.show_table1(Console(file=file, width=width, markup=False, highlight=False), table, plan)
+    lines = file.getvalue().splitlines()
+    if width >= 60:
+        assert max(len(line) for line in lines if "│" in line) <= width
+    say = table1_cell(plan)
+    for method, rho in rows_of(table):
+        label = f"│ {row_in_words(method, rho)} "
+        found = [cell.strip() for line in lines if line.startswith(label) for cell in line.split("│")[2:-1]]
+        assert found == [say(one) for one in table[(table.method == method) & (table.rho == rho)].itertuples()]
+
+
+def test_a_worker_that_was_ended_is_one_line(small, run, tmp_path, monkeypatch):
+    def ended(*_, **__):
+        raise WorkerEndedError("a worker was ended; use fewer, such as workers=1")
+
+    monkeypatch.setattr("verirec.experiments.reproduce.run_plan", ended)
+    check_one_line(run("reproduce", "table1", "--out", tmp_path), "a worker was ended; use fewer, such as --workers 1")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -38,9 +136,11 @@ def test_every_verb_has_help_with_an_example(verb, run):
     ("options", "message"),
     [
         (("--data", "nowhere"), "no data folder 'nowhere'"),
-        (("--seeds", "0"), "seeds must be a whole number of at least 1; got 0"),
+        (("--seeds", "0"), "seeds must be a whole number from 1 to 100,000; got 0"),
         (("--seeds", "many"), "Invalid value for '--seeds'"),
-        (("--workers", "0"), "workers must be a whole number of at least 1; got 0"),
+        (("--workers", "0"), "workers must be a whole number from 1 to 256; got 0"),
+        (("--workers", "257", "--data", "nowhere"), "workers must be a whole number from 1 to 256; got 257"),
+        (("--out", ""), "out must name a place; got ''"),
         (("--out", "taken"), "cannot write to 'taken"),
         (("--data", "."), "movielens-100k is not in '.'"),
     ],
@@ -58,6 +158,7 @@ def test_bad_input_is_one_line(verb, options, message, run, tmp_path, monkeypatc
         (("table1", "--variant", "best"), "variant must be one of printed, sound; got 'best'"),
         (("table1", "--preferences", "coat"), "preferences must be one of kuairec, movielens-100k; got 'coat'"),
         (("table1", "--propensity-error", "2"), "propensity_error must be a finite number at least 0 and at most 1"),
+        (("table1", "--no-aliased"), "aliased False is for variant printed"),
         (("robustness", "--propensity-error", "-1"), "propensity_error must be"),
         (("figure1", "--preferences", "coat"), "preferences must be one of"),
         (("table2",), "No such command 'table2'"),
@@ -74,14 +175,26 @@ def test_a_page_of_missing_results_is_one_line(run, tmp_path):
     page = tmp_path / "page.md"
     check_one_line(
         run("reproduce", "page", "--results", tmp_path, "--out", page),
-        "has no printed/table1.csv (8 of 8 tables are missing)",
+        "has no printed/table1.csv",
     )
     assert not page.exists()
+    check_one_line(run("reproduce", "page", "--results", RESULTS, "--out", ""), "out must name a place")
+    check_one_line(run("reproduce", "page", "--results", RESULTS, "--out", tmp_path), "it is a folder; name a file")
+
+
+def test_a_page_of_two_studies_says_what_was_not_run(run, tmp_path):
+    for name in ("printed", "sound"):
+        shutil.copytree(RESULTS / name, tmp_path / name)
+    page = tmp_path / "page.md"
+    code, shown, errors = run("reproduce", "page", "--results", tmp_path, "--out", page)
+    assert (code, errors) == (0, "")
+    assert "not on the page: printed-not-aliased, wrong-propensities, kuairec, figure1, robustness" in shown
+    assert page.read_text().count("Not run: the results have no folder") == 5
 
 
 def test_the_pages_own_results_make_the_page(run, tmp_path):
-    results, page = REPOSITORY / "docs" / "reproduction", tmp_path / "page.md"
-    code, _, errors = run("reproduce", "page", "--results", results, "--out", page)
+    page = tmp_path / "page.md"
+    code, _, errors = run("reproduce", "page", "--results", RESULTS, "--out", page)
     assert (code, errors) == (0, "")
     assert "# The paper's semi-synthetic study" in page.read_text()
 

@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verirec.checks import one_of, whole_number
+from verirec.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from verirec.experiments.reproduce import Plan
+    from verirec.experiments.reproduce import Plan, Population
 
 app = typer.Typer(invoke_without_command=True)
 
+
+def _named(path: str) -> Path:
+    """Take a path as it was typed: an empty one would be the current folder by mistake."""
+    if not path.strip():
+        raise ParameterError("out must name a place; got ''")
+    return Path(path)
+
+
 Data = Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA, or the cache.")]
-Out = Annotated[Path, typer.Option(help="Folder for tables and pictures; finished seeds are kept in its runs/.")]
-Workers = Annotated[int, typer.Option(help="Processes; results do not depend on it.")]
-Seeds = Annotated[int, typer.Option(help="How many worlds are drawn.")]
+Out = Annotated[
+    Path,
+    typer.Option(
+        help="Folder for tables and pictures; finished seeds are kept in its runs/.", parser=_named, metavar="PATH"
+    ),
+]
+Workers = Annotated[int, typer.Option(help="Processes, at most 256; results do not depend on it.")]
+Seeds = Annotated[
+    int, typer.Option(help="How many worlds are drawn, each by a seed of its own: 0, 1, ...; at most 100,000.")
+]
 Preferences = Annotated[str, typer.Option(help="Whose: movielens-100k or kuairec.")]
 PropensityError = Annotated[
-    float | None, typer.Option(help="How wrong the given propensities are: 0 not at all, .5 as in the paper.")
+    float | None,
+    typer.Option(
+        help="Beta of the given propensities, 1/given = (1 - beta)/true + beta/mean, the mean the observed share: "
+        "0 gives the true ones. The paper draws it from U(0, 1); its printed numbers go with .5."
+    ),
 ]
-
-WRONG: Final = 0.5
 
 
 @app.callback()
@@ -47,30 +65,40 @@ def table1_command(
     variant: Annotated[str, typer.Option(help="sound, or printed: the paper's own arithmetic.")] = "sound",
     preferences: Preferences = "movielens-100k",
     propensity_error: PropensityError = None,
-    aliased: Annotated[bool, typer.Option(help="Of printed: the faulty propensities, or those of the formula.")] = True,
+    aliased: Annotated[
+        bool, typer.Option(help="With --variant printed: the faulty propensities behind it, or those of the formula.")
+    ] = True,
     workers: Workers = 2,
 ) -> None:
-    """Reproduce Table 1, ours beside the paper's.
+    """Reproduce Table 1: done right, or as printed and beside the paper's.
 
     Example: verirec reproduce table1 --data ../shared/data --variant printed --out table1
     """
-    from verirec.experiments.reproduce import tables
     from verirec.experiments.reproduce.plans import table1_plan
+
+    plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
+    _check(seeds, workers, out)
+    _table1(plan, _population(plan.preferences, data), seeds, workers, out)
+
+
+def _table1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+    from verirec.experiments.reproduce import tables
     from verirec.reports.reproduction import table1_page
     from verirec.reports.reproduction_plots import table1_plot, write_pictures
     from verirec.reports.writing import write_file, write_table
 
-    plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
-    table = tables.table1(_run(plan, data, seeds, workers, out), plan)
+    table = tables.table1(_run(plan, population, seeds, workers, out), plan)
     write_table(out / "table1.csv", table)
-    write_file(out / "table1.md", table1_page(table).encode())
+    write_file(out / "table1.md", table1_page(table, plan).encode())
     write_pictures(out, "table1", table1_plot(table))
-    _show_table1(table)
-    cells, rmse, largest = tables.gaps(table)
     console = _console()
-    if cells:
+    show_table1(console, table, plan)
+    gaps = tables.gaps(table)
+    if plan.variant == "printed" and gaps.cells:
         console.print(
-            f"{cells} cells without estimated rates: RMSE {rmse:.4f} to the printed, largest gap {largest:.4f}"
+            f"{gaps.cells} cells without estimated rates: RMSE {gaps.rmse:.4f} to the printed, "
+            f"largest gap {gaps.largest:.4f}",
+            soft_wrap=True,
         )
     console.print(f"The table: {out / 'table1.csv'}", soft_wrap=True)
 
@@ -83,13 +111,19 @@ def figure1_command(
 
     Example: verirec reproduce figure1 --data ../shared/data --out figure1
     """
-    from verirec.experiments.reproduce import tables
     from verirec.experiments.reproduce.plans import figure1_plan
+
+    plan = figure1_plan(preferences)
+    _check(seeds, workers, out)
+    _figure1(plan, _population(plan.preferences, data), seeds, workers, out)
+
+
+def _figure1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+    from verirec.experiments.reproduce import tables
     from verirec.reports.reproduction_plots import figure1_plot, write_pictures
     from verirec.reports.writing import write_table
 
-    plan = figure1_plan(preferences)
-    table = tables.figure1(_run(plan, data, seeds, workers, out), plan)
+    table = tables.figure1(_run(plan, population, seeds, workers, out), plan)
     write_table(out / "figure1.csv", table)
     write_pictures(out, "figure1", figure1_plot(table))
     _console().print(f"The picture: {out / 'figure1.png'}, its numbers: {out / 'figure1.csv'}", soft_wrap=True)
@@ -97,66 +131,105 @@ def figure1_command(
 
 @app.command("robustness")
 def robustness_command(
-    out: Out, data: Data = None, seeds: Seeds = 5, propensity_error: PropensityError = 0.0, workers: Workers = 2
+    out: Out, data: Data = None, seeds: Seeds = 10, propensity_error: PropensityError = 0.0, workers: Workers = 2
 ) -> None:
     """Run what the paper lacks: OME-DR by source of noise rates, in seven settings.
 
     Example: verirec reproduce robustness --data ../shared/data --out robustness
     """
-    from verirec.experiments.reproduce import tables
     from verirec.experiments.reproduce.plans import robustness_plan
+
+    plan = robustness_plan(propensity_error or 0.0)
+    _check(seeds, workers, out)
+    _robustness(plan, _population(plan.preferences, data), seeds, workers, out)
+
+
+def _robustness(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+    from verirec.experiments.reproduce import tables
     from verirec.reports.reproduction_plots import robustness_plot, write_pictures
     from verirec.reports.reproduction_words import rho_in_words
     from verirec.reports.writing import write_table
 
-    table = tables.robustness(_run(robustness_plan(propensity_error or 0.0), data, seeds, workers, out))
+    table = tables.robustness(_run(plan, population, seeds, workers, out))
     write_table(out / "robustness.csv", table)
     write_pictures(out, "robustness", robustness_plot(table))
-    shown = Table(title="Relative error of OME-DR over seven settings", title_justify="left")
+    error = plan.settings[0].propensity_error
+    console = _console()
+    console.print(
+        f"Relative error of OME-DR over seven settings, propensity error {error:g}, {_seeds_in_words(seeds)}",
+        soft_wrap=True,
+    )
+    shown = Table()
     shown.add_column("Noise rates")
     shown.add_column("Mean", justify="right")
     shown.add_column("Coverage", justify="right")
     for one in table[table.setting == tables.OVERALL].itertuples():
         shown.add_row(rho_in_words(one.rho), f"{one.mean:.3f}", f"{one.coverage:.2f}")
-    _console().print(shown)
-    _console().print(f"The table: {out / 'robustness.csv'}", soft_wrap=True)
+    console.print(shown)
+    console.print(f"The table: {out / 'robustness.csv'}", soft_wrap=True)
 
 
 @app.command("all")
-def all_command(out: Out, data: Data = None, seeds: Seeds = 20, workers: Workers = 2) -> None:
-    """Run every study of the page, each into a folder of its own.
+def all_command(
+    out: Out,
+    data: Data = None,
+    seeds: Annotated[
+        int, typer.Option(help="How many worlds are drawn; half as many for kuairec, figure1 and robustness.")
+    ] = 20,
+    workers: Workers = 2,
+) -> None:
+    """Run every study of the page, each into a folder of its own; KuaiRec's only if that is at hand.
 
     Example: verirec reproduce all --data ../shared/data --out results
     """
-    whole_number("seeds", seeds)
-    shared: dict[str, Any] = {"data": data, "workers": workers}
-    few = -(-seeds // 2)
-    table1_command(out / "printed", seeds=seeds, variant="printed", **shared)
-    table1_command(out / "printed-not-aliased", seeds=seeds, variant="printed", aliased=False, **shared)
-    table1_command(out / "sound", seeds=seeds, **shared)
-    table1_command(out / "wrong-propensities", seeds=seeds, propensity_error=WRONG, **shared)
-    table1_command(out / "kuairec", seeds=few, preferences="kuairec", **shared)
-    figure1_command(out / "figure1", seeds=few, **shared)
-    robustness_command(out / "robustness", seeds=few, **shared)
-    robustness_command(out / "robustness-wrong-propensities", seeds=few, propensity_error=WRONG, **shared)
+    from verirec.reports.reproduction_results import STUDIES
+
+    _check(seeds, workers, out)
+    populations = {"movielens-100k": _population("movielens-100k", data)}
+    kuairec = _kuairec_or_line(data)
+    if kuairec is not None:
+        populations["kuairec"] = kuairec
+    run = {"table1": _table1, "figure1": _figure1, "robustness": _robustness}
+    for folder, plan in STUDIES.values():
+        if plan.preferences in populations:
+            fewer = plan.study != "table1" or plan.preferences == "kuairec"
+            count = -(-seeds // 2) if fewer else seeds
+            run[plan.study](plan, populations[plan.preferences], count, workers, out / folder)
+
+
+def _kuairec_or_line(data: Path | None) -> Population | None:
+    """Load KuaiRec; where it is not at hand say so in a line, and what would do."""
+    from verirec.data.datasets.kuairec import BLOCK, PUBLISHED
+    from verirec.experiments.reproduce.populations import has_population
+
+    if has_population("kuairec", data):
+        return _population("kuairec", data)
+    _console().print(
+        f"kuairec is left out: neither {PUBLISHED}, as its makers publish it, nor {BLOCK} is in the data folder",
+        soft_wrap=True,
+    )
+    return None
 
 
 @app.command("page")
 def page_command(
-    results: Annotated[Path, typer.Option(help="Folder that `verirec reproduce all` wrote.")],
-    out: Annotated[Path, typer.Option(help="The page, a Markdown file.")],
+    results: Annotated[
+        Path, typer.Option(help="Folder that `verirec reproduce all` wrote; printed/ and sound/ will do.")
+    ],
+    out: Annotated[Path, typer.Option(help="The page, a Markdown file.", parser=_named, metavar="PATH")],
 ) -> None:
     """Write the page that tells what reproduces, what does not, and why, from results.
 
     Example: verirec reproduce page --results docs/reproduction --out docs/reproduction.md
     """
-    from verirec.reports import check_writable
     from verirec.reports.reproduction import read_results, reproduction_page
-    from verirec.reports.writing import write_file
+    from verirec.reports.writing import check_writable_file, write_file
 
-    check_writable(out.parent)
-    text = reproduction_page(read_results(results), _relative(results, out.parent))
-    write_file(out, text.encode())
+    check_writable_file(out)
+    found = read_results(results)
+    write_file(out, reproduction_page(found, _relative(results, out.parent)).encode())
+    if found.left_out:
+        _console().print(f"Not run, and so not on the page: {', '.join(found.left_out)}", soft_wrap=True)
     _console().print(f"The page: {out}", soft_wrap=True)
 
 
@@ -166,22 +239,30 @@ def _relative(folder: Path, start: Path) -> str:
     return Path(os.path.relpath(folder, start)).as_posix()
 
 
-def _run(plan: Plan, data: Path | None, seeds: int, workers: int, out: Path) -> Any:
-    """Check what is asked for, run it with a bar where somebody watches, and give the records as a frame."""
-    from verirec.experiments.reproduce import load_population, run_plan, tables
-    from verirec.experiments.reproduce.plans import PREFERENCES
+def _check(seeds: int, workers: int, out: Path) -> None:
+    """Check what is asked for before anything is loaded."""
+    from verirec.experiments.reproduce.runs import check_counts
     from verirec.reports import check_writable
 
-    whole_number("seeds", seeds)
-    whole_number("workers", workers)
-    one_of("preferences", plan.preferences, PREFERENCES)
+    check_counts(seeds, workers)
     check_writable(out)
+
+
+def _population(preferences: str, data: Path | None) -> Population:
+    from verirec.experiments.reproduce import load_population
+
+    with Console(stderr=True).status(f"Loading {preferences}"):
+        return load_population(preferences, data)
+
+
+def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> Any:
+    """Run a plan with a bar where somebody watches, and give the records as a frame."""
+    from verirec.experiments.reproduce import run_plan, tables
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Completing the preferences", total=seeds)
-        population = load_population(plan.preferences, data)
-        bar.update(task, description=f"{plan.study}, seeds")
+        task = bar.add_task(f"{out.name or plan.study}, seeds", total=seeds)
         records = run_plan(
             plan,
             population,
@@ -193,18 +274,41 @@ def _run(plan: Plan, data: Path | None, seeds: int, workers: int, out: Path) -> 
     return tables.as_frame(records)
 
 
-def _show_table1(table: Any) -> None:
-    from verirec.reports.reproduction_words import mean_with_gap, row_in_words, rows_of
+def show_table1(console: Console, table: Any, plan: Plan) -> None:
+    """Print Table 1: in one piece if it is not wider than the console, otherwise in pieces of fewer recommenders."""
+    from verirec.reports.reproduction_words import row_in_words, rows_of, table1_cell, table1_notes, table1_title
 
     names = list(dict.fromkeys(table.matrix))
-    cells = {(one.method, one.rho, one.matrix): mean_with_gap(one) for one in table.itertuples()}
-    shown = Table(title="Relative error, and the gap to the printed number", title_justify="left")
-    shown.add_column("")
-    for name in names:
-        shown.add_column(name, justify="right", no_wrap=True)
-    for row in rows_of(table):
-        shown.add_row(row_in_words(*row), *(cells[*row, name] for name in names))
-    _console().print(shown)
+    say = table1_cell(plan)
+    cells = {(one.method, one.rho, one.matrix): say(one) for one in table.itertuples()}
+
+    def piece(of: list[str]) -> Table:
+        shown = Table()
+        shown.add_column("", no_wrap=True)
+        for name in of:
+            shown.add_column(name, justify="right", no_wrap=True)
+        for row in rows_of(table):
+            shown.add_row(row_in_words(*row), *(cells[*row, name] for name in of))
+        return shown
+
+    def pieces(each: int) -> list[Table]:
+        return [piece(names[start : start + each]) for start in range(0, len(names), each)]
+
+    def widest(shown: list[Table]) -> int:
+        unbounded = console.options.update(width=10_000)
+        return max(Measurement.get(console, unbounded, one).maximum for one in shown)
+
+    for line in (table1_title(plan, int(table.seeds.iloc[0])), *table1_notes(plan)):
+        console.print(line, soft_wrap=True)
+    shown = next((tried for each in (len(names), 3, 2) if widest(tried := pieces(each)) <= console.width), pieces(1))
+    # Never cut: a console narrower than one column wraps lines itself, and all numbers are there.
+    console.width = max(console.width, widest(shown))
+    for one in shown:
+        console.print(one)
+
+
+def _seeds_in_words(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 def _console() -> Console:

@@ -2,71 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+import math
 from typing import Any, Final
 
-import pandas as pd
-
-from verirec.exceptions import DataError
+from verirec.data.datasets.kuairec import SIZE
 from verirec.experiments.reproduce import tables
+from verirec.experiments.reproduce.plans import Plan, Setting
+from verirec.experiments.reproduce.populations import LIKED_ABOVE
 from verirec.reports.page import render_text
+from verirec.reports.reproduction_results import FILES, STUDIES, Results, read_results
 from verirec.reports.reproduction_words import (
     markdown_table,
     mean_with_coverage,
     mean_with_gap,
     method_in_words,
     rho_in_words,
+    row_in_words,
+    table1_cell,
     table1_in_markdown,
+    table1_notes,
+    table1_title,
 )
 
-FILES: Final = {
-    "printed": "printed/table1.csv",
-    "not_aliased": "printed-not-aliased/table1.csv",
-    "sound": "sound/table1.csv",
-    "wrong": "wrong-propensities/table1.csv",
-    "kuairec": "kuairec/table1.csv",
-    "figure1": "figure1/figure1.csv",
-    "robustness": "robustness/robustness.csv",
-    "robustness_wrong": "robustness-wrong-propensities/robustness.csv",
-}
-"""What `verirec reproduce all` leaves, and the page is made of."""
+__all__ = ["FILES", "Results", "read_results", "reproduction_page", "table1_page"]
+
+FAMILIES: Final = ("eib", "ips", "dr")
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """The tables of all studies, by the names in `FILES`."""
-
-    printed: Any
-    not_aliased: Any
-    sound: Any
-    wrong: Any
-    kuairec: Any
-    figure1: Any
-    robustness: Any
-    robustness_wrong: Any
-
-
-def read_results(folder: str | Path) -> Results:
-    """Read the tables that `verirec reproduce all` left in a folder."""
-    missing = [file for file in FILES.values() if not Path(folder, file).is_file()]
-    if missing:
-        raise DataError(
-            f"{str(folder)!r} has no {missing[0]} ({len(missing)} of {len(FILES)} tables are missing); "
-            "verirec reproduce all writes them"
-        )
-    read = {}
-    for name, file in FILES.items():
-        try:
-            read[name] = pd.read_csv(Path(folder, file))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{str(Path(folder, file))!r} is not a table: {' '.join(str(error).split())}") from None
-    return Results(**read)
-
-
-def table1_page(table: Any) -> str:
-    """Give Table 1 in Markdown."""
-    return f"# Table 1\n\nRelative error (gap to the printed number).\n\n{table1_in_markdown(table, mean_with_gap)}\n"
+def table1_page(table: Any, plan: Plan) -> str:
+    """Give Table 1 in Markdown, with what it is and how to read it."""
+    title = table1_title(plan, int(table.seeds.iloc[0]))
+    notes = "\n".join(table1_notes(plan))
+    return f"# {title}\n\n{notes}\n\n{table1_in_markdown(table, table1_cell(plan))}\n"
 
 
 def reproduction_page(results: Results, pictures: str) -> str:
@@ -75,61 +42,153 @@ def reproduction_page(results: Results, pictures: str) -> str:
     Parameters
     ----------
     results
-        All tables.
+        All tables; the sections of those that are `None` say so.
     pictures
         Path of the results' folder from the page's.
     """
-    cells, rmse, largest = tables.gaps(results.printed)
-    estimated = results.printed[results.printed.rho == "paper"]
-    return render_text(
+    printed, sound = results.printed, results.sound
+    without_rates = printed[printed.rho != "paper"]
+    estimated = printed[printed.rho == "paper"]
+    page = render_text(
         "reproduction.md",
         results=results,
         pictures=pictures,
-        cells=cells,
-        rmse=rmse,
-        largest=largest,
-        literal=tables.gaps(results.wrong),
-        estimated=estimated,
-        estimated_gap=float(estimated.gap.abs().max()),
-        printed_table=table1_in_markdown(results.printed, mean_with_gap),
-        sound_table=table1_in_markdown(_corrected(results.sound), mean_with_coverage),
-        best_table=_best_table(results),
-        wrong_table=table1_in_markdown(_corrected(results.wrong), mean_with_coverage),
-        kuairec_table=table1_in_markdown(_corrected(results.kuairec), mean_with_coverage),
-        figure1_table=_figure1_table(results.figure1),
-        robustness_table=_robustness_table(results),
+        folders={name: folder for name, (folder, _) in STUDIES.items()},
+        close=(tables.CLOSE_RMSE, tables.CLOSE_GAP),
+        known=tables.gaps(printed),
+        by_text=tables.gaps_of(without_rates[~without_rates.method.isin(tables.BY_FIT)]),
+        estimated=tables.gaps_of(estimated),
+        rates=(float(estimated.rho01.mean()), float(estimated.rho10.mean())),
+        true_rates=(Setting("").rho01, Setting("").rho10),
+        extremes=_extremes(Setting("")),
+        literal=None if results.wrong is None else tables.gaps(results.wrong),
+        spread=None if results.wrong is None else _spread_of_one_draw(results),
+        printed_table=table1_in_markdown(printed, mean_with_gap),
+        sound_table=_shorter(sound),
+        best_table=None if results.not_aliased is None else _best_table(results),
+        wrong_table=None if results.wrong is None else table1_in_markdown(results.wrong, mean_with_coverage),
+        kuairec_table=None if results.kuairec is None else _shorter(results.kuairec),
+        people=SIZE,
+        liked_above=LIKED_ABOVE,
+        figure1=None if results.figure1 is None else _figure1_facts(results.figure1),
+        robustness_table=None if results.robustness is None else _robustness_table(results),
+        range_over_settings=_range_over_settings,
+        nearer=_nearer,
+        span=_span,
         row=_row,
-        wins=_wins,
+        n=len(printed.matrix.unique()),
     )
+    return f"{page.strip()}\n"
 
 
-def _corrected(table: Any) -> Any:
-    """Leave out what differs from DR only in the imputation, for a shorter table."""
-    return table[~table.method.isin(("mrdr", "sdr", "tdr", "ome"))]
+def _shorter(table: Any) -> str:
+    """Lay a sound table out without what differs from DR only in the imputation."""
+    return table1_in_markdown(table[~table.method.isin(tables.BY_FIT)], mean_with_coverage)
+
+
+def _extremes(setting: Setting) -> tuple[float, float]:
+    """Give the extremes of P(r = 1) = g (1 - rho01) + (1 - g) rho10 over the probabilities g of liking."""
+    ends = [g * (1 - setting.rho01) + (1 - g) * setting.rho10 for g in setting.gamma]
+    return min(ends), max(ends)
+
+
+def _spread_of_one_draw(results: Results) -> dict[str, float]:
+    """Say what one draw of beta a run would do to IPS, whose error is linear in it: from ours at beta 0 and .5."""
+    exact, half = (_row(table, "ips", "none")["mean"].to_numpy() for table in (results.sound, results.wrong))
+    moved = float(abs(half - exact).max())
+    return {
+        "moved": moved,
+        "would_be": 2 * moved / math.sqrt(12),
+        "printed": float(_row(results.printed, "ips", "none").paper_std.max()),
+    }
 
 
 def _best_table(results: Results) -> str:
-    """Compare OME-IPS and OME-DR with true rates, as printed and without the aliasing."""
+    """Compare OME-IPS and OME-DR as printed and without the aliasing, with true and with estimated rates."""
     rows = [
-        (words, method, _row(table, method, "true"))
+        (f"{row_in_words(method, rho)}, {words}", _row(table, method, rho))
+        for rho in ("true", "paper")
         for words, table in (("as printed", results.printed), ("propensities of the formula", results.not_aliased))
         for method in ("ome-ips", "ome-dr")
     ]
     return markdown_table(
         ["", *results.printed.matrix.unique()],
-        [[f"{method_in_words(name)}, {words}", *(f"{mean:.3f}" for mean in row["mean"])] for words, name, row in rows],
+        [[words, *(f"{mean:.3f}" for mean in row["mean"])] for words, row in rows],
     )
 
 
-def _wins(table: Any) -> int:
-    """Count the recommenders on which OME-DR is nearer to the truth than OME-IPS, with true rates."""
-    means = [_row(table, method, "true").set_index("matrix")["mean"] for method in ("ome-dr", "ome-ips")]
+def _nearer(table: Any, first: tuple[str, str], second: tuple[str, str]) -> int:
+    """Count the recommenders on which one row of Table 1 is nearer to the truth than another."""
+    means = [_row(table, *row).set_index("matrix")["mean"] for row in (first, second)]
     return int((means[0] < means[1]).sum())
 
 
 def _row(table: Any, method: str, rho: str) -> Any:
     """Give the cells of one row of a table."""
     return table[(table.method == method) & (table.rho == rho)]
+
+
+def _span(values: Any, digits: int = 3) -> str:
+    """Say from where to where numbers go.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> _span(pd.Series([0.2, 0.1234])), _span(pd.Series([0.0, 0.0]), 2)
+    ('0.123 to 0.200', '0.00')
+    """
+    low, high = f"{values.min():.{digits}f}", f"{values.max():.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _figure1_facts(table: Any) -> dict[str, Any]:
+    """Give Figure 1's table, where the paper's rule does worse than no correction, and where its rates are best."""
+    worse = []
+    for family in FAMILIES:
+        plain, ours = (
+            _row(table, *row).set_index("observed")["mean"] for row in ((family, "none"), (f"ome-{family}", "paper"))
+        )
+        at = [
+            f"{100 * share:.1f}% ({ours[share]:.3f} against {plain[share]:.3f})"
+            for share in plain.index[ours.round(3) > plain.round(3)]
+        ]
+        if at:
+            worse.append(f"{method_in_words(f'ome-{family}')} at {', '.join(at)}")
+    better = {
+        family: int(
+            (
+                _row(table, f"ome-{family}", "true")["mean"].to_numpy() < _row(table, family, "none")["mean"].to_numpy()
+            ).sum()
+        )
+        for family in FAMILIES
+    }
+    paper, audit = (_row(table, "ome-dr", rho).sort_values("observed") for rho in ("paper", "audit-500"))
+    rates = {}
+    for rate in ("rho01", "rho10"):
+        errors = paper[f"{rate}_error"].to_numpy()
+        rates[rate] = {
+            "least": float(errors.min()),
+            "at": float(paper.observed.iloc[int(errors.argmin())]),
+            "last": float(errors[-1]),
+            "falls": bool((errors[1:] < errors[:-1]).all()),
+        }
+    return {
+        "table": _figure1_table(table),
+        "shares": int(table.scale.nunique()),
+        "worse": worse,
+        "better": better,
+        "rates": rates,
+        "most": float(paper.observed.iloc[-1]),
+        "audit": audit,
+        "paper": paper,
+        "true": _row(table, "ome-dr", "true"),
+    }
+
+
+def _range_over_settings(table: Any, rho: str) -> str:
+    """Say in which setting a source of noise rates does best and worst."""
+    means = table[(table.rho == rho) & (table.setting != tables.OVERALL)].set_index("setting")["mean"]
+    return f"{means.min():.3f} ({means.idxmin()}) to {means.max():.3f} ({means.idxmax()})"
 
 
 def _figure1_table(table: Any) -> str:
@@ -160,19 +219,20 @@ def _figure1_table(table: Any) -> str:
 
 def _robustness_table(results: Results) -> str:
     overall, wrong = (
-        table[table.setting == tables.OVERALL].set_index("rho")
+        [] if table is None else table[table.setting == tables.OVERALL].itertuples()
         for table in (results.robustness, results.robustness_wrong)
     )
+    with_wrong = {one.rho: f"{one.mean:.3f}" for one in wrong}
     return markdown_table(
         ["noise rates", "mean RE", "worst setting and recommender", "coverage", "mean RE, wrong propensities"],
         [
             [
-                rho_in_words(rho),
-                f"{overall.loc[rho, 'mean']:.3f}",
-                f"{overall.loc[rho, 'worst']:.3f}",
-                f"{overall.loc[rho, 'coverage']:.2f}",
-                f"{wrong.loc[rho, 'mean']:.3f}",
+                rho_in_words(one.rho),
+                f"{one.mean:.3f}",
+                f"{one.worst:.3f}",
+                f"{one.coverage:.2f}",
+                with_wrong.get(one.rho, "not run"),
             ]
-            for rho in overall.index
+            for one in overall
         ],
     )

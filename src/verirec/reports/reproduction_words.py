@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from verirec.experiments.reproduce.plans import Plan, table1_plan
+from verirec.experiments.reproduce.tables import PRINTED_FOR
+
 _METHODS: Final = {"naive": "Naive"}
 _SOURCES: Final = {
     "none": "no rates",
@@ -59,8 +62,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     |---|---:|
     | x | 1 |
     """
-    lines = [header, ["---", *("---:" for _ in header[1:])]]
-    rule = "|".join(lines[1])
+    rule = "|".join(["---", *("---:" for _ in header[1:])])
     body = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([f"| {' | '.join(header)} |", f"|{rule}|", *body])
 
@@ -87,7 +89,53 @@ def mean_with_gap(one: Any) -> str:
     return f"{one.mean:.3f}" if one.paper != one.paper else f"{one.mean:.3f} ({one.gap:+.3f})"
 
 
+def mean_with_paper(one: Any) -> str:
+    """Say our mean and the printed one."""
+    return f"{one.mean:.3f}" if one.paper != one.paper else f"{one.mean:.3f} ({one.paper:.3f})"
+
+
 def mean_with_coverage(one: Any) -> str:
     """Say our mean, marked where it is significantly better than the best baseline, and the interval's coverage."""
-    mark = "*" if str(one.better).lower() == "true" else ""
+    mark = "*" if one.better == "true" else ""
     return f"{one.mean:.3f}{mark} [{one.coverage:.2f}]"
+
+
+def table1_cell(plan: Plan) -> Callable[[Any], str]:
+    """Choose what a cell says: the printed variant is held against the paper, the sound one stands by itself."""
+    return mean_with_paper if plan.variant == "printed" else mean_with_coverage
+
+
+def table1_title(plan: Plan, seeds: int) -> str:
+    """Say which Table 1 it is.
+
+    Examples
+    --------
+    >>> from verirec.experiments.reproduce import table1_plan
+    >>> table1_title(table1_plan("printed"), 20)
+    'Table 1, as printed: movielens-100k, 20 seeds'
+    >>> table1_title(table1_plan(propensity_error=0.5, preferences="kuairec"), 1)
+    'Table 1, done right, but propensity error 0.5: kuairec, 1 seed'
+    """
+    usual = table1_plan(plan.variant).settings[0]
+    (own,) = plan.settings
+    but = [f"propensity error {own.propensity_error:g}"] if own.propensity_error != usual.propensity_error else []
+    but += ["propensities of the formula"] if own.propensities != usual.propensities else []
+    variant = ", but ".join(["as printed" if plan.variant == "printed" else "done right", *but])
+    return f"Table 1, {variant}: {plan.preferences}, {seeds} seed{'' if seeds == 1 else 's'}"
+
+
+def table1_notes(plan: Plan) -> list[str]:
+    """Say how to read it."""
+    has_printed = plan.preferences == PRINTED_FOR
+    if plan.variant == "printed":
+        if not has_printed:
+            return ["Relative error; the paper has no such table. ROTATE and SKEW are as its text defines them."]
+        return [
+            "Relative error (the paper's number), under the paper's headers.",
+            "Those of ROTATE and SKEW are swapped: the numbers under each are of what the text calls the other.",
+        ]
+    notes = [
+        "Relative error, * if significantly smaller than the best baseline's [share of 95% intervals with the truth].",
+        "ROTATE and SKEW are as the text defines them; the printed table has these headers swapped.",
+    ]
+    return [*notes, "The printed numbers rest on other arithmetic: --variant printed has it."] if has_printed else notes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +14,8 @@ import numpy as np
 import pytest
 
 from refusals import check_refusal
-from verirec.exceptions import ParameterError
-from verirec.experiments.reproduce import Population, run_plan, run_seed, table1_plan
+from verirec.exceptions import DataError, ParameterError
+from verirec.experiments.reproduce import Population, Record, WorkerEndedError, run_plan, run_seed, runs, table1_plan
 from verirec.experiments.reproduce.runs import fingerprint
 
 LEVELS = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
@@ -89,10 +91,117 @@ def test_a_stopped_run_leaves_whole_seeds_and_goes_on(tmp_path):
     left = {file: file.stat().st_mtime_ns for file in files(out)}
     time.sleep(0.3)
     assert set(files(out)) == set(left)  # nobody goes on behind our back
-    subprocess.run([*command, str(len(left) + 1)], check=True, timeout=40)
-    assert len(files(out)) >= len(left)
-    whole = [file for file in left if file.stat().st_mtime_ns == left[file]]
-    assert len(whole) == len(left)
+    assert set((out / "runs").iterdir()) == set(left)  # nor is anything there that was not finished
+    count = len(left) + 1
+    subprocess.run([*command, str(count)], check=True, timeout=40)
+    # Two workers: at most one seed was under way below the last finished one, so the first of all seeds are there now.
+    key = fingerprint(PLAN, Population(LEVELS))
+    assert [file.name for file in files(out)] == [f"table1-{key}-{seed:04d}.json" for seed in range(count)]
+    assert {file: file.stat().st_mtime_ns for file in left} == left
+
+
+def _edited(edit):
+    """Change a saved seed's records, given as lists of the values of `Record`."""
+
+    def write(file):
+        records = json.loads(file.read_text())
+        file.write_text(json.dumps(edit(records)))
+
+    return write
+
+
+def _with(name, value, row=0):
+    def edit(records):
+        records[row][Record._fields.index(name)] = value
+        return records
+
+    return _edited(edit)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _edited(lambda records: records[:-1]),
+        _edited(lambda records: [*records[:-1], records[0]]),
+        _edited(lambda records: [*records, records[0]]),
+        _edited(lambda records: []),
+        _edited(lambda records: 5),
+        _edited(lambda records: [[]]),
+        _edited(lambda records: [dict.fromkeys("abcdefghijk")]),
+        _with("method", "best"),
+        _with("method", ["naive"]),
+        _with("setting", "sound"),
+        _with("truth", 0.0),
+        _with("truth", -0.1),
+        _with("estimate", float("nan")),
+        _with("estimate", float("inf")),
+        _with("estimate", "0.5"),
+        _with("estimate", True),
+        _with("estimate", None),
+        _with("observed", float("nan")),
+        _with("low", "a"),
+        _with("rho01", 0.2),
+        _with("rho01", None, row=-1),
+        lambda file: file.write_text("[" * 100_000),
+        lambda file: file.write_bytes(b"\xff\xfe"),
+        lambda file: file.unlink(),
+    ],
+)
+def test_a_saved_seed_that_is_not_the_plans_is_run_again(spoil, by_two, monkeypatch):
+    folder, records = by_two
+    file = files(folder)[1]
+    content = file.read_bytes()
+    spoil(file)
+    ran = []
+
+    def pretend(plan, population, wanted, *_):
+        ran.extend(wanted)
+        for one in wanted.values():
+            one.write_bytes(content)
+
+    monkeypatch.setattr(runs, "_run_missing", pretend)
+    try:
+        assert run_plan(PLAN, Population(LEVELS), seeds=3, folder=folder) == records
+    finally:
+        file.write_bytes(content)
+    assert ran == [1]
+
+
+@pytest.mark.parametrize(("leave", "message"), [(None, "is gone"), ("[]", "does not hold the plan's cells")])
+def test_a_seed_that_vanishes_is_not_dropped(leave, message, tmp_path, monkeypatch):
+    def lose(plan, population, wanted, *_):
+        for file in wanted.values():
+            if leave is not None:
+                file.write_text(leave)
+
+    monkeypatch.setattr(runs, "_run_missing", lose)
+    check_refusal(lambda: run_plan(PLAN, Population(LEVELS), seeds=2, folder=tmp_path), DataError, message)
+
+
+def _leave_a_part_and_end(seed, unfinished, file):
+    unfinished.write_text("[")
+    if seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    file.write_text("[]")
+
+
+def _leave_a_part_and_fail(seed, unfinished, file):
+    unfinished.write_text("[")
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("work", "error"), [(_leave_a_part_and_end, WorkerEndedError), (_leave_a_part_and_fail, OSError)]
+)
+def test_a_worker_that_ends_early_leaves_no_part_of_a_file(work, error, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "_run_and_save", work)
+    with pytest.raises(error) as caught:
+        run_plan(PLAN, Population(LEVELS), seeds=2, folder=tmp_path, workers=1)
+    assert "\n" not in str(caught.value)
+    assert {file.suffix for file in (tmp_path / "runs").iterdir()} <= {".json"}
+    if error is WorkerEndedError:
+        assert "finished seeds are kept" in str(caught.value)
+        assert len(files(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(("seeds", "workers"), [(0, 1), (-1, 1), (1, 0), (1.5, 1)])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from refusals import check_refusal
-from verirec.exceptions import ParameterError, VerirecWarning
+from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import DataError, ParameterError, VerirecWarning
 from verirec.experiments.reproduce import load_population, run_seed, tables
 from verirec.experiments.reproduce.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
-from verirec.experiments.reproduce.populations import Population, of_people
+from verirec.experiments.reproduce.populations import Population, block_of_ratios, has_population, of_people
 from verirec.experiments.reproduce.rates import SOURCES, FittedRates
 from verirec.experiments.reproduce.semi_synthetic import given_propensities, true_inaccuracies
 from verirec.simulate import LEVEL_PROPORTIONS, prediction_matrices
@@ -28,10 +29,11 @@ def run_table1(plan, population, seeds):
 
 
 def check_printed(table):
-    cells, rmse, largest = tables.gaps(table)
-    assert cells == 66
-    assert rmse <= 0.003
-    assert largest <= 0.006
+    gaps = tables.gaps(table)
+    assert gaps.cells == 66
+    assert gaps.rmse <= 0.003
+    assert gaps.largest <= 0.006
+    assert gaps.reproduces
 
 
 @pytest.mark.long
@@ -99,6 +101,51 @@ def test_levels_of_people_rise_with_how_much_is_liked(real_data):
     assert population.true_labels.sum() == 217_175
 
 
+def ratios(shape, absent=0):
+    """Make a log of watch ratios that lacks some pairs."""
+    values = np.random.default_rng(0).choice([0.0, 1.0, 2.0, 2.001, 5.0], shape)
+    users, items = (axis.ravel()[absent:] for axis in np.indices(shape))
+    n_users, n_items = shape
+    log = FeedbackLog.from_arrays(users, items, values[users, items], n_users=n_users, n_items=n_items, positive_from=1)
+    return values, log
+
+
+def test_published_ratios_make_the_block_and_absent_pairs_are_not_liked():
+    values, log = ratios((40, 50), absent=20)
+    expected = values > 2
+    expected[0, :20] = False
+    assert (block_of_ratios(log) == expected).all()
+
+
+def test_a_block_that_lacks_more_is_refused():
+    check_refusal(lambda: block_of_ratios(ratios((40, 50), absent=21)[1]), DataError, "21 of 2,000 are without one")
+
+
+def test_the_published_matrix_is_a_population(tmp_path):
+    values, log = ratios((20, 30))
+    rows = (f"{user},{item},{values[user, item]}" for user, item in zip(log.users, log.items, strict=True))
+    (tmp_path / "small_matrix.csv").write_text("\n".join(["user_id,video_id,watch_ratio", *rows]))
+    assert has_population("kuairec", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VerirecWarning)  # of another number of rows than was published
+        population = load_population("kuairec", tmp_path)
+    assert (population.true_labels == (values > 2)).all()
+
+
+def test_what_is_not_at_hand_is_no_population(tmp_path):
+    assert not has_population("kuairec", tmp_path)
+    check_refusal(lambda: has_population("kuairec", tmp_path / "nowhere"), DataError, "no data folder")
+
+
+def test_a_seed_gives_the_plans_cells_and_no_other(population):
+    for plan in (table1_plan("printed"), table1_plan("sound"), figure1_plan()):
+        few = Plan(**(vars(plan) | {"settings": plan.settings[-1:]}))
+        records = run_seed(few, population, 0)
+        cells = [(one.setting, one.method, one.rho, one.matrix) for one in records]
+        assert len(cells) == len(set(cells))
+        assert set(cells) == few.cells
+
+
 def test_fingerprints_tell_populations_apart(population):
     other = population.levels.copy()
     other[0, 0] = 1 + other[0, 0] % 5
@@ -124,6 +171,7 @@ def test_figure1_and_robustness_run_on_small_worlds(population):
         (lambda: table1_plan("best"), "variant must be one of printed, sound; got 'best'"),
         (lambda: table1_plan(preferences="coat"), "preferences must be one of kuairec, movielens-100k; got 'coat'"),
         (lambda: table1_plan(propensity_error=2), "propensity_error must be a finite number at least 0 and at most 1"),
+        (lambda: table1_plan("sound", aliased=False), "aliased=False is for variant printed"),
         (lambda: robustness_plan(-1), "propensity_error must be"),
         (lambda: figure1_plan("coat"), "preferences must be one of"),
         (lambda: load_population("coat"), "preferences must be one of"),

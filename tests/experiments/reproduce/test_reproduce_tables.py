@@ -48,7 +48,13 @@ def test_other_preferences_have_no_printed_number():
     plan = table1_plan("sound", preferences="kuairec")
     table = tables.table1(tables.as_frame(SEEDS), plan)
     assert table.paper.isna().all()
-    assert tables.gaps(table)[0] == 0
+    assert tables.gaps(table).cells == 0
+    assert not tables.gaps(table).reproduces
+
+
+def test_headers_are_swapped_only_where_a_printed_number_stands_beside():
+    table = tables.table1(tables.as_frame(SEEDS), table1_plan("printed", preferences="kuairec"))
+    assert set(table.matrix) == set(table.made_as) == {"SKEW"}
 
 
 def test_one_seed_has_no_spread_and_no_test():

@@ -2,7 +2,7 @@
 
 from verirec.experiments.reproduce.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
 from verirec.experiments.reproduce.populations import Population, load_population
-from verirec.experiments.reproduce.runs import run_plan
+from verirec.experiments.reproduce.runs import WorkerEndedError, run_plan
 from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Population",
     "Record",
     "Setting",
+    "WorkerEndedError",
     "figure1_plan",
     "load_population",
     "robustness_plan",

@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from verirec.checks import one_of, real_number
+from verirec.exceptions import ParameterError
 from verirec.experiments.reproduce.paper import HEADERS
 from verirec.simulate import LEVEL_PROBABILITIES, level_propensities
 
 ALIASED_PROPENSITIES: Final = (0.0625, 0.0625, 0.125, 0.25, 0.125)
 """Of levels 1 to 5 behind the printed table: floats compared and overwritten in place gave level 5 that of level 3."""
 PAPER_ERROR: Final = 0.5
-"""The beta of the paper's wrong propensities that the printed table goes with."""
+"""The beta of the given propensities that the printed table goes with.
+
+The text draws beta from U(0, 1). Its mean for all pairs, or a draw for each pair, gives the printed means and spreads;
+one draw a run gives far larger spreads.
+"""
 VARIANTS: Final = ("sound", "printed")
 PREFERENCES: Final = ("movielens-100k", "kuairec")
 PLAIN: Final = ("naive", "mrdr", "sdr", "tdr", "eib", "ips", "dr")
@@ -32,8 +37,8 @@ class Setting:
     gamma, propensities
         Of levels 1 to 5.
     propensity_error
-        beta of the given propensities, :math:`1/\hat p = (1-\beta)/p + \beta/p_e` with :math:`p_e` the observed
-        share (paper, Section 4): 0 gives the true ones.
+        beta of the given propensities, :math:`1/\hat p = (1-\beta)/p + \beta/p_e` with :math:`p_e` the share of all
+        pairs that is observed (paper, Section 4): 0 gives the true ones.
     """
 
     name: str
@@ -78,6 +83,31 @@ class Plan:
     denoised: tuple[str, ...] = DENOISED
     variant: Literal["sound", "printed"] = "sound"
 
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Method and source of noise rates, "none" for those without, of every estimate of a recommender.
+
+        Examples
+        --------
+        >>> len(table1_plan("printed").rows), len(table1_plan("sound").rows)
+        (15, 23)
+        """
+        return [
+            *((method, "none") for method in self.plain),
+            *((method, source) for method in self.denoised for source in self.sources),
+        ]
+
+    @property
+    def cells(self) -> set[tuple[str, str, str, str]]:
+        """Setting, method, source of noise rates and recommender of every record of a seed.
+
+        Examples
+        --------
+        >>> len(table1_plan("printed").cells)
+        90
+        """
+        return {(one.name, *row, matrix) for one in self.settings for row in self.rows for matrix in self.matrices}
+
 
 def table1_plan(
     variant: str = "sound",
@@ -98,12 +128,16 @@ def table1_plan(
     propensity_error
         beta; by default 0 for "sound" and .5 for "printed".
     aliased
-        False: "printed" with the propensities of the formula, all else as it was.
+        False: "printed" with the propensities of the formula, all else as it was; refused for "sound", which has them.
     """
     one_of("variant", variant, VARIANTS)
     one_of("preferences", preferences, PREFERENCES)
     printed = variant == "printed"
     error = PAPER_ERROR if printed else 0.0
+    if not (aliased or printed):
+        raise ParameterError(
+            "aliased=False is for variant printed; got variant sound, whose propensities are those of the formula"
+        )
     if propensity_error is not None:
         error = real_number("propensity_error", propensity_error, above=0, below=1, closed=True)
     if printed:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import logit
 
 from verirec.checks import one_of
-from verirec.data.datasets import load_dataset
+from verirec.data.datasets import CATALOGUE, existing_home, find_dataset, load_dataset
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import DenseCells
 from verirec.exceptions import DataError
@@ -23,6 +23,10 @@ from verirec.simulate.levels import Levels
 from verirec.simulate.opinions import Opinions
 
 _SMOOTHING: Final = 1.0
+LIKED_ABOVE: Final = 2.0
+"""Watch ratio above which KuaiRec's complete block has a video as liked."""
+MOST_ABSENT: Final = 0.01
+"""Share of pairs that a published matrix may lack: KuaiRec's has .4% of its block without a ratio."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +83,48 @@ def load_population(preferences: str, data_home: str | Path | None = None) -> Po
 
     "movielens-100k": ratings completed by matrix factorisation and sorted into levels, as in the paper; true labels
     are drawn. "kuairec": the true labels are people's own, in the complete block; levels sort the pairs by how often
-    the user and the item have a positive label, in the paper's shares.
+    the user and the item have a positive label, in the paper's shares. Where KuaiRec is at hand as its makers publish
+    it, the block is made of that (see `block_of_ratios`).
     """
     one_of("preferences", preferences, PREFERENCES)
     data = load_dataset(preferences, data_home=data_home)
     if data.train is not None:
         return Population(levels_by_rank(complete_ratings(data.train)))
-    if data.complete is None:
-        raise DataError(f"{preferences} must have a label for every pair; got its published matrix, which lacks some")
-    return of_people(data.complete)
+    if data.complete is not None:
+        return of_people(data.complete)
+    if data.test is None:
+        raise DataError(f"{preferences} must have a label for every pair; got none")
+    return of_people(block_of_ratios(data.test))
+
+
+def has_population(preferences: str, data_home: str | Path | None = None) -> bool:
+    """Tell whether the files of one are at hand, in any form that it is made of."""
+    one_of("preferences", preferences, PREFERENCES)
+    return find_dataset(CATALOGUE[preferences], existing_home(data_home)) is not None
+
+
+def block_of_ratios(log: FeedbackLog) -> npt.NDArray[np.int8]:
+    """Make the complete block of watch ratios: liked above `LIKED_ABOVE`; pairs without a ratio count as not liked.
+
+    Refused where more than `MOST_ABSENT` of all pairs are without one.
+
+    Examples
+    --------
+    >>> users, items, ratios = [0, 0, 1, 1], [0, 1, 0, 1], [0.5, 2.5, 2.0, 3.0]
+    >>> block_of_ratios(FeedbackLog.from_arrays(users, items, ratios, n_users=2, n_items=2, positive_from=1)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    absent = log.n_cells - len(log)
+    if absent > MOST_ABSENT * log.n_cells:
+        raise DataError(
+            f"preferences need a watch ratio for at least {1 - MOST_ABSENT:.0%} of all pairs; "
+            f"{absent:,} of {log.n_cells:,} are without one"
+        )
+    if log.ratings is None:
+        raise DataError("preferences need watch ratios; got labels only")
+    block = np.zeros((log.n_users, log.n_items), np.int8)
+    block[log.users, log.items] = log.ratings > LIKED_ABOVE
+    return block
 
 
 def of_people(true_labels: npt.NDArray[np.int8]) -> Population:

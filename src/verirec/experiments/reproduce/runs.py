@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -11,6 +12,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,14 +20,32 @@ from typing import Any, Final
 
 import verirec
 from verirec.checks import whole_number
-from verirec.exceptions import ParameterError
+from verirec.exceptions import DataError, ParameterError, VerirecError
 from verirec.experiments.reproduce.plans import Plan
 from verirec.experiments.reproduce.populations import Population
 from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
 
 _FORMAT: Final = 1
 """Of the saved seeds; a change of the arithmetic behind them raises it."""
+MOST_SEEDS: Final = 100_000
+MOST_WORKERS: Final = 256
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkerEndedError(VerirecError):
+    """A process that ran seeds was ended from outside."""
+
+
+def check_counts(seeds: int, workers: int) -> tuple[int, int]:
+    """Accept numbers of seeds and of worker processes.
+
+    Examples
+    --------
+    >>> check_counts(20, 0)
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: workers must be a whole number from 1 to 256; got 0
+    """
+    return whole_number("seeds", seeds, most=MOST_SEEDS), whole_number("workers", workers, most=MOST_WORKERS)
 
 
 def run_plan(
@@ -40,8 +60,8 @@ def run_plan(
     """Run seeds 0, 1, ... of a plan, and give their records in the order of the seeds.
 
     Each seed is saved in `folder/runs` the moment it is finished, under a name made of plan, population and version:
-    seeds that are there are not run again, and a run that was stopped goes on. Workers are processes of their own with
-    one thread for linear algebra each, so that results do not depend on how many there are.
+    seeds that are there whole are not run again, and a run that was stopped goes on. Workers are processes of their own
+    with one thread for linear algebra each, so that results do not depend on how many there are.
 
     Parameters
     ----------
@@ -54,7 +74,7 @@ def run_plan(
     progress
         Told how many seeds are done, of how many.
     """
-    count, workers = whole_number("seeds", seeds, most=100_000), whole_number("workers", workers, most=256)
+    count, workers = check_counts(seeds, workers)
     store = Path(folder) / "runs"
     try:
         store.mkdir(parents=True, exist_ok=True)
@@ -62,11 +82,12 @@ def run_plan(
         raise ParameterError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from None
     key = fingerprint(plan, population)
     files = [store / f"{plan.study}-{key}-{seed:04d}.json" for seed in range(count)]
-    missing = [seed for seed, file in enumerate(files) if _read(file) is None]
+    records = [_read(file, plan) for file in files]
+    missing = {seed: files[seed] for seed, found in enumerate(records) if found is None}
     progress(count - len(missing), count)
     if missing:
-        _run_missing(plan, population, {seed: files[seed] for seed in missing}, workers, progress, count)
-    return [_read(file) or [] for file in files]
+        _run_missing(plan, population, missing, workers, progress, count)
+    return [_read_now(files[seed], plan) if found is None else found for seed, found in enumerate(records)]
 
 
 def fingerprint(plan: Plan, population: Population) -> str:
@@ -83,6 +104,27 @@ def _run_missing(
     progress: Callable[[int, int], None],
     count: int,
 ) -> None:
+    unfinished = {seed: file.with_suffix(f".{os.getpid()}") for seed, file in files.items()}
+    try:
+        _in_processes(plan, population, files, unfinished, workers, progress, count)
+    except BrokenProcessPool:
+        raise WorkerEndedError(
+            "a worker was ended, often for lack of memory; use fewer, such as workers=1; finished seeds are kept"
+        ) from None
+    finally:
+        for file in unfinished.values():
+            file.unlink(missing_ok=True)
+
+
+def _in_processes(
+    plan: Plan,
+    population: Population,
+    files: dict[int, Path],
+    unfinished: dict[int, Path],
+    workers: int,
+    progress: Callable[[int, int], None],
+    count: int,
+) -> None:
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with (
@@ -94,7 +136,7 @@ def _run_missing(
         Path(folder, "work").write_bytes(pickle.dumps((plan, population)))
         try:
             with _interrupts_held():
-                pending = [pool.submit(_run_and_save, seed, file) for seed, file in files.items()]
+                pending = [pool.submit(_run_and_save, seed, unfinished[seed], file) for seed, file in files.items()]
             for done, one in enumerate(as_completed(pending), start=count - len(files) + 1):
                 one.result()
                 progress(done, count)
@@ -127,21 +169,44 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_and_save(seed: int, file: Path) -> None:
+def _run_and_save(seed: int, unfinished: Path, file: Path) -> None:
     plan, population = _work
     records = run_seed(plan, population, seed)
     # Written beside its place and then renamed: a seed is there whole or not at all.
-    unfinished = file.with_suffix(f".{os.getpid()}")
     unfinished.write_text(json.dumps(records))
     unfinished.replace(file)
 
 
-def _read(file: Path) -> list[Record] | None:
-    """Read a saved seed; `None` if it is not there or not whole."""
+def _read(file: Path, plan: Plan) -> list[Record] | None:
+    """Read a saved seed; `None` if it is not there, or not what the plan's seeds leave."""
     try:
-        return [Record(*values) for values in json.loads(file.read_text())]
-    except (OSError, ValueError, TypeError):
+        records = [Record(*values) for values in json.loads(file.read_text())]
+        cells = [(one.setting, one.method, one.rho, one.matrix) for one in records]
+        whole = len(cells) == len(plan.cells) and set(cells) == plan.cells and all(map(_usable, records))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    return records if whole else None
+
+
+def _usable(one: Record) -> bool:
+    """Whether its numbers are finite, its truth is above 0, and it has noise rates exactly if it uses some."""
+    needed: list[Any] = [one.observed, one.truth, one.estimate]
+    optional: list[Any] = [one.low, one.high]
+    (optional if one.rho == "none" else needed).extend((one.rho01, one.rho10))
+    if one.rho == "none" and optional[2:] != [None, None]:
+        return False
+    needed += [value for value in optional if value is not None]
+    # Not isinstance: True is no number here.
+    return all(type(value) in (int, float) and math.isfinite(value) for value in needed) and one.truth > 0
+
+
+def _read_now(file: Path, plan: Plan) -> list[Record]:
+    """Read a seed that was run just now: without it the others would pass for all."""
+    records = _read(file, plan)
+    if records is None:
+        there = "does not hold the plan's cells in finite numbers" if file.exists() else "is gone"
+        raise DataError(f"{str(file)!r} was written just now and {there}; results need every seed")
+    return records
 
 
 @contextmanager

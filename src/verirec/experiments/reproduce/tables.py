@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from verirec.experiments.reproduce.paper import HEADER_OF_MATRIX, HEADERS, TABLE1
+from verirec.experiments.reproduce.paper import HEADER_OF_MATRIX, HEADERS, TABLE1, Printed
 from verirec.experiments.reproduce.plans import Plan
 from verirec.experiments.reproduce.semi_synthetic import Record
 
 SIGNIFICANT: Final = 0.05
+CLOSE_RMSE: Final = 0.003
+CLOSE_GAP: Final = 0.006
+"""What the same number may differ by, in relative error: over all cells, and in any one of them."""
+PRINTED_FOR: Final = "movielens-100k"
+"""Whose preferences the printed table is of."""
+BY_FIT: Final = ("mrdr", "sdr", "tdr")
+"""Methods whose formula behind the printed numbers was found by fit."""
 OVERALL: Final = "all seven"
 OURS: Final = ("ome-eib", "ome-ips", "ome-dr")
 """The paper's own methods; all others are its baselines."""
@@ -33,22 +40,21 @@ def table1(frame: Any, plan: Plan) -> Any:
     """Summarise Table 1: one row a method, source of noise rates and matrix, ours beside theirs.
 
     Columns: method, rho, matrix, mean, std, paper, gap, paper_std, made_as, coverage, rho01, rho10, baseline, p_value,
-    better, seeds. `made_as` is the recommender as the text defines it. `matrix` is, in the printed variant, the paper's
-    header; in the sound one it is the same as `made_as`, and `paper` is the number printed for it, wherever it stands.
-    `p_value`: of a paired t-test of the relative errors against those of the best baseline; `better`: smaller, and
-    significantly so.
+    better, seeds. `made_as` is the recommender as the text defines it. `matrix` is the same, except where the printed
+    variant has a printed number beside it: the paper's header. `paper` is the number printed for the recommender,
+    wherever it stands. `p_value`: of a paired t-test of the relative errors against those of the best baseline;
+    `better`: smaller, and significantly so.
     """
     rows = []
-    paper = TABLE1 if plan.preferences == "movielens-100k" else {}
+    names = names_in_table1(plan)
     for (method, rho, matrix), of_cell in frame.groupby(["method", "rho", "matrix"], sort=False):
-        header = HEADER_OF_MATRIX[matrix]
-        printed = paper.get((method, rho, header))
+        printed = printed_cell(plan, method, rho, matrix)
         mean = float(of_cell.re.mean())
         rows.append(
             {
                 "method": method,
                 "rho": rho,
-                "matrix": header if plan.variant == "printed" else matrix,
+                "matrix": names[matrix],
                 "mean": mean,
                 "std": _spread(of_cell.re),
                 "paper": np.nan if printed is None else printed.mean,
@@ -64,6 +70,26 @@ def table1(frame: Any, plan: Plan) -> Any:
         )
     table = pd.DataFrame(rows)
     return table.sort_values("matrix", key=lambda names: names.map(HEADERS.index), kind="stable", ignore_index=True)
+
+
+def names_in_table1(plan: Plan) -> dict[str, str]:
+    """Name the recommenders in Table 1: by the printed header where the table is to be held against the printed one."""
+    return {
+        matrix: HEADER_OF_MATRIX[matrix] if plan.variant == "printed" and plan.preferences == PRINTED_FOR else matrix
+        for matrix in plan.matrices
+    }
+
+
+def printed_cell(plan: Plan, method: str, rho: str, matrix: str) -> Printed | None:
+    """Give the paper's number for a recommender as the text defines it, wherever it stands; `None` if it has none.
+
+    Examples
+    --------
+    >>> from verirec.experiments.reproduce.plans import table1_plan
+    >>> printed_cell(table1_plan(), "naive", "none", "SKEW")
+    Printed(mean=0.125, std=0.002)
+    """
+    return TABLE1.get((method, rho, HEADER_OF_MATRIX[matrix])) if plan.preferences == PRINTED_FOR else None
 
 
 def _against_best_baseline(frame: Any, method: str, rho: str) -> dict[str, Any]:
@@ -97,12 +123,36 @@ def paired_p_value(first: Any, second: Any) -> float:
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-def gaps(table: Any) -> tuple[int, float, float]:
-    """Give how many cells use no estimated noise rates and have a printed number, their RMSE, and the largest gap."""
-    known = table[(table.rho != "paper") & table.paper.notna()].gap.to_numpy()
+class Gaps(NamedTuple):
+    """How far cells are from the printed ones."""
+
+    cells: int
+    rmse: float
+    largest: float
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether both are within what we call the same.
+
+        Examples
+        --------
+        >>> Gaps(66, 0.0014, 0.0037).reproduces, Gaps(66, 0.0014, 0.007).reproduces
+        (True, False)
+        """
+        return self.cells > 0 and self.rmse <= CLOSE_RMSE and self.largest <= CLOSE_GAP
+
+
+def gaps(table: Any) -> Gaps:
+    """Give how many cells have a printed number and use no estimated noise rates, their RMSE, and the largest gap."""
+    return gaps_of(table[table.rho != "paper"])
+
+
+def gaps_of(table: Any) -> Gaps:
+    """Give the same for all cells of a table, or of some of its rows."""
+    known = table[table.paper.notna()].gap.to_numpy()
     if len(known) == 0:
-        return 0, float("nan"), float("nan")
-    return len(known), float(np.sqrt((known**2).mean())), float(np.abs(known).max())
+        return Gaps(0, float("nan"), float("nan"))
+    return Gaps(len(known), float(np.sqrt((known**2).mean())), float(np.abs(known).max()))
 
 
 def figure1(frame: Any, plan: Plan) -> Any:
