@@ -100,9 +100,15 @@ def stop_after(epochs):
 
 def built(name, log, *, spread=0.5, fit=None, **parameters):
     """Give a method in the middle of training, all its models moved to somewhere: losses can be asked of it."""
-    method = method_of(name, **parameters)
+    method, halfway = method_of(name, **parameters), {}
+
+    def stop(*at):
+        halfway.update(vars(method))
+        raise Interrupted
+
     with suppress(Interrupted):
-        method.fit(log, progress=stop_after(1), **(fit or {}))
+        method.fit(log, progress=stop, **(fit or {}))
+    vars(method).update(halfway)
     random = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for learner in method.learners().values():
@@ -147,7 +153,7 @@ def state_of(method, **options):
     }
     if "propensity" in method.learners():
         raw = probabilities(method, method.propensity_.model)
-        matrices["learnt_p"] = np.maximum(raw, method.propensity_floor)
+        matrices["learnt_p"] = np.maximum(raw, method.floor_)
     if getattr(method, "by_popularity", False):
         count = np.bincount(log.items, minlength=log.n_items)
         popular = vr.PopularityPropensity().fit(log).block(*sides)

@@ -10,6 +10,10 @@ from sklearn.metrics import roc_auc_score
 
 import verirec as vr
 
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+"""These worlds are too small to tell rates."""
+
+
 OPTIONS = {"epochs": 60, "batch_size": 128, "learning_rate": 0.05, "dim": 3, "penalty_factors": 0.05}
 
 

@@ -253,6 +253,11 @@ def squares(state, weight, shift=lambda cell: 0.0):
     return total / state.size
 
 
+def scale(state, weight):
+    """What brings weights to the mean of 1/p over O, so that a penalty beside them means the same in all methods."""
+    return sum(1 / state.p[cell] for cell in state.labels) / sum(weight(state, cell) for cell in state.labels)
+
+
 def by_one(state, cell):
     return 1.0
 
@@ -296,7 +301,8 @@ def imputation_loss(name, state):
     if name == "tdr":
         epsilon = state.options["epsilon"]
         return squares(state, by_inverse, lambda cell: epsilon * (1 / state.p[cell] - 1))
-    return squares(state, IMPUTATION[name])
+    weight = IMPUTATION[name]
+    return squares(state, weight) * (1 if weight is by_inverse_learnt else scale(state, weight))
 
 
 # Losses of learnt propensities
