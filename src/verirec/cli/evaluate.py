@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ def evaluate_command(
     given = read_log(test, user=user, item=item, rating=rating, positive_from=positive_from, delimiter=spelt(delimiter))
     found = evaluate(recommender.predictions, _on_grid(given, recommender), k=k)
     if as_json:
-        typer.echo(json.dumps(dict(found), indent=2))
+        typer.echo(json.dumps({name: None if math.isnan(value) else value for name, value in found.items()}, indent=2))
         return
     table = Table()
     table.add_column("Metric")

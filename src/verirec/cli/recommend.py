@@ -55,7 +55,7 @@ def recommend_command(
         return
     table = Table()
     for column in frame.columns:
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
     Console(markup=False, highlight=False).print(table)

@@ -139,6 +139,6 @@ def _parsed(given: list[str]) -> dict[str, Any]:
             raise ParameterError(f"--set must be NAME=VALUE; got {one!r}")
         try:
             parsed[name] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed[name] = {"True": True, "False": False, "None": None}.get(text, text)
     return parsed

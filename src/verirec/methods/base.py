@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from verirec.training.loop import Plan, train
 from verirec.training.losses import LOSSES, Plain
 from verirec.training.stopping import HeldOut
 from verirec.training.task import Batch, Task
+from verirec.words import short
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,14 +84,14 @@ class Method(Parameters, Fitted, ABC):
     needs_all_propensities: ClassVar[bool] = False
     """Whether its loss has propensities of pairs that nobody rated."""
     limits: ClassVar[Limits] = {
-        "dim": (1, 10**6),
+        "dim": (1, 10_000),
         "batch_size": (1, 10**9),
         "grid_cells": (1, 10**9),
         "epochs": (1, 10**9),
         "patience": (1, 10**9),
-        "penalty_factors": (0, math.inf),
-        "penalty_constants": (0, math.inf),
-        "penalty_features": (0, math.inf),
+        "penalty_factors": (0, 1e6),
+        "penalty_constants": (0, 1e6),
+        "penalty_features": (0, 1e6),
         "learning_rate": (1e-12, 1e3),
         "validation": (0, 0.99),
     }
@@ -241,15 +241,11 @@ class Method(Parameters, Fitted, ABC):
             fitted.require_everywhere(f"training by {self.name}")
         if audit is not None:
             rates = rates_from_audit(log, audit, fitted)[0]
+        plan = Plan(self.epochs, _checkpoint_file(checkpoint), resume, "", progress)
         before = dict(vars(self))
         try:
             self._forget()
-            self._train(
-                log,
-                rates,
-                fitted,
-                Plan(self.epochs, None if checkpoint is None else Path(checkpoint), resume, "", progress),
-            )
+            self._train(log, rates, fitted, plan)
         except BaseException:
             # What was trained before is left as it was.
             vars(self).clear()
@@ -266,6 +262,7 @@ class Method(Parameters, Fitted, ABC):
         device = _device(self.device)
         cells = self.grid_cells if self.needs_grid else 0
         self._remember(log, train_log, fitted)
+        self.parameters_ = self.savable_parameters()
         self.task_ = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
         self.noise_rates_ = rates
         self.side_ = side_information(log, fitted, device) if self._takes_features else SideInformation()
@@ -350,10 +347,23 @@ class Method(Parameters, Fitted, ABC):
         return digest.hexdigest()
 
 
+def _checkpoint_file(given: object) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise ParameterError(f"checkpoint must be the path of a file; got {short(given)}")
+    file = Path(given)
+    if file.exists() and not file.is_file():
+        raise ParameterError(f"checkpoint must be the path of a file; {str(given)!r} is something else")
+    return file
+
+
 def _device(name: str) -> torch.device:
     try:
-        return torch.zeros(0, device=name).device
-    except (RuntimeError, AssertionError, TypeError) as error:
+        found = torch.zeros(1, device=name)
+        float(found.sum())
+        return found.device
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         raise ParameterError(f"device={name!r} is not to be had: {str(error).splitlines()[0]}") from None
 
 

@@ -22,8 +22,8 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MOST_CELLS, CellValues, blocks
 from verirec.data.predictions import as_predictions
 from verirec.estimators.inputs import Rates
-from verirec.exceptions import NoiseRateWarning, ParameterError, warn_caller
-from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller
+from verirec.losses import GroupedNoiseRates, NoiseRates, correct_labels
 from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL, EIB
 from verirec.methods.naive import MF
@@ -92,7 +92,13 @@ class Denoising(Method):
         own = LabelModel().fit(log, weights) if self.h is None else as_predictions(self.h, log.n_users, log.n_items)
         self.h_ = own
         low, high = _extremes(own)
-        return self._bounded(1 - high, low)
+        if not 0 <= low <= high <= 1:
+            raise PredictionError(f"h must be a probability of each pair; it goes from {low:g} to {high:g}")
+        start = self._bounded(1 - high, low)
+        # Guesses that this log refutes (more than all, or less than none, would be liked) are made smaller.
+        while not 0 <= np.average(correct_labels(log.labels, start, log.users, log.items).values, weights=weights) <= 1:
+            start = NoiseRates(start.rho01 / 2, start.rho10 / 2)
+        return start
 
     def _bounded(self, rho01: float, rho10: float) -> NoiseRates:
         first, second = (min(max(rate, 0.0), self.most_rate) for rate in (rho01, rho10))

@@ -44,8 +44,10 @@ class Fitted:
     noise_rates_
         Given, audited, or as training left them; `None` for none. Methods that do not correct for noise were judged
         with them.
+    parameters_
+        Plain parameters at the time of training.
     propensities_
-        Of the whole log; not kept by `save`.
+        Of the whole log; not kept by `save`, nor are noise rates by group.
     history_, stopped_because_, best_epoch_, held_out_error_
         One entry an epoch, why training stopped, the epoch whose state was kept, and its held-out error.
     cold_users_, cold_items_
@@ -55,6 +57,7 @@ class Fitted:
     name: ClassVar[str]
     model_: Model
     models_: dict[str, Model]
+    parameters_: dict[str, Any]
     user_ids_: IdMap
     item_ids_: IdMap
     noise_rates_: NoiseRates | GroupedNoiseRates | None
@@ -88,6 +91,8 @@ class Fitted:
         self.model_ = self.prediction_.model.cpu().eval()
         self.models_ = {name: learner.model.cpu().eval() for name, learner in self.learners().items()}
         self.model_.forget_cold(*(side.cpu() for side in self.task_.cold))
+        for parameter in (one for model in self.models_.values() for one in model.parameters()):
+            parameter.grad = None
         self.history_, self.stopped_because_ = outcome.history, outcome.reason
         self.best_epoch_, self.held_out_error_ = outcome.best_epoch, outcome.best_value
         for name in ("task_", "errors_", "side_", *(f"{name}_" for name in self.models_)):

@@ -36,7 +36,7 @@ def save_method(method: Method, folder: Path) -> Path:
     facts = {
         "format": FORMAT,
         "method": method.name,
-        "parameters": method.savable_parameters(),
+        "parameters": method.parameters_,
         "user_ids": _ids(method.user_ids_),
         "item_ids": _ids(method.item_ids_),
         "noise_rates": _rates(method.noise_rates_),
@@ -58,7 +58,7 @@ def load(folder: str | Path) -> Method:
     if not (path / FACTS).is_file():
         raise ModelFileError(f"{path} is no model folder: it has no {FACTS}")
     tensors, wrapped = read_tensors(path / TENSORS)
-    text = (path / FACTS).read_text()
+    text = (path / FACTS).read_bytes().decode(errors="replace")
     if wrapped.get("facts") != text:
         raise ModelFileError(f"{path / FACTS}: its contents were changed after it was written")
     facts = json.loads(text)
@@ -72,7 +72,7 @@ def load(folder: str | Path) -> Method:
     )
     built.load_state_dict(tensors)
     method.model_ = built.eval()
-    method.models_ = {"prediction": method.model_}
+    method.models_, method.parameters_ = {"prediction": method.model_}, facts["parameters"]
     method.noise_rates_ = None if facts["noise_rates"] is None else NoiseRates(*facts["noise_rates"])
     method.propensities_ = None
     method.history_, method.stopped_because_ = facts["history"], facts["stopped_because"]

@@ -49,7 +49,7 @@ def build_model(
     torch.Size([2])
     """
     if not isinstance(kind, str):
-        return _own_model(kind, shape)
+        return _own_model(kind, shape, random)
     if kind == "mf":
         return FactorModel(*shape, dim, constants=constants, random=random)
     if kind == "constants":
@@ -63,12 +63,15 @@ def build_model(
     raise _unknown(kind)
 
 
-def _own_model(given: Any, shape: tuple[int, int]) -> Model:
+def _own_model(given: Any, shape: tuple[int, int], random: torch.Generator) -> Model:
     """Copy a user's own module, or have it made, and hold it to what a model must give."""
     if not isinstance(given, nn.Module) and not callable(given):
         raise _unknown(given)
     try:
-        module = copy.deepcopy(given) if isinstance(given, nn.Module) else given(*shape)
+        # A function may draw from torch's global numbers: the same ones each time, and their state put back.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(random.initial_seed()) % 2**63)
+            module = copy.deepcopy(given) if isinstance(given, nn.Module) else given(*shape)
     except Exception as error:
         what = str(error).splitlines()[0] if str(error) else ""
         raise ModelError(f"the function that makes the model raised {type(error).__name__}: {what}") from error

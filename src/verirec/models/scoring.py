@@ -83,19 +83,21 @@ class CustomModel(Model):
     def check(self, n_users: int, n_items: int) -> None:
         """Ask for some pairs before any training: probabilities, a wrong shape or NaN are a `ModelError`."""
         random = torch.Generator().manual_seed(0)
-        users = torch.randint(n_users, (256,), generator=random)
-        items = torch.randint(n_items, (256,), generator=random)
-        with torch.no_grad():
-            try:
+        # The last user and the last item too: an embedding may be one short.
+        users = torch.cat([torch.randint(n_users, (254,), generator=random), torch.tensor([0, n_users - 1])])
+        items = torch.cat([torch.randint(n_items, (254,), generator=random), torch.tensor([0, n_items - 1])])
+        try:
+            with torch.random.fork_rng(devices=[]):
                 logits = self(users, items)
-            except ModelError:
-                raise
-            except Exception as error:
-                raise ModelError(
-                    f"the model must map two tensors of positions (users, items) to logits; it raised "
-                    f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-                ) from error
-        if not torch.isfinite(logits).all():
+                finite = bool(torch.isfinite(logits).all())
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"the model must map two tensors of positions (users, items) to logits; it raised "
+                f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            ) from error
+        if not finite:
             raise ModelError("the model must give finite logits; it gave NaN or infinity before any training")
         if len(logits.unique()) > 1 and bool(((logits > 0) & (logits < 1)).all()):
             raise ModelError(
@@ -104,3 +106,5 @@ class CustomModel(Model):
             )
         if not any(parameter.requires_grad for parameter in self.parameters()):
             raise ModelError("the model has no parameters to train")
+        if not logits.requires_grad:
+            raise ModelError("the model's logits must depend on its parameters; they have no gradient")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import torch
 from torch import Tensor
 
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
@@ -16,12 +17,12 @@ from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner
 from verirec.training.stopping import HeldOut, Patience
 from verirec.training.task import Batch, Task
-from verirec.training.threads import one_thread
+from verirec.training.threads import one_thread, seeded
 
 STEPS_BETWEEN: Final = 50
 """Steps that pass at least between two judgements: on a small log an epoch is a few milliseconds."""
 _RUNAWAY: Final = 1e4
-_ADVICE: Final = "raise penalty_factors, lower learning_rate, or take correction='forward'"
+_ADVICE: Final = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
 
 
 class Trainable(Protocol):
@@ -135,9 +136,11 @@ class _Run:
         """Train for an epoch, judge if it is time to, and decide whether to go on."""
         self.method.begin_epoch(self.done)
         sums: dict[str, Tensor] = {}
-        for batch in self.task.batches(self.done):
-            for name, value in self.method.step(batch).items():
-                sums[name] = sums[name] + value if name in sums else value
+        # Modules of a user's own may draw from torch's global numbers, as dropout does: the same ones each time.
+        with seeded(self.task.seed, self.done):
+            for batch in self.task.batches(self.done):
+                for name, value in self.method.step(batch).items():
+                    sums[name] = sums[name] + value if name in sums else value
         self.done += 1
         self.since_judged += self.task.steps
         entry: dict[str, Any] = {name: float(total) / self.task.steps for name, total in sums.items()}
@@ -183,6 +186,8 @@ class _Run:
         """Put the best state back, if any was judged."""
         if self.best:
             self.model.load_state_dict(self.best)
+        if not all(bool(torch.isfinite(value).all()) for value in self.model.state_dict().values()):
+            raise TrainingError(f"{self.method.name} diverged in epoch {self.done}: {_ADVICE}")
         self.outcome.best_epoch = self.patience.best_epoch if self.best else self.done
         self.outcome.best_value = self.patience.best if self.best else math.nan
 

@@ -1,10 +1,14 @@
-"""One intra-op thread for small work: more cost up to a hundred times the time on tensors of a batch's size."""
+"""Torch's global settings, borrowed and put back.
+
+One intra-op thread for small work: more cost up to a hundred times the time on tensors of a batch's size.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -17,3 +21,12 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def seeded(*numbers: int) -> Iterator[None]:
+    """Let torch's global random numbers be those of a seed, and put their state back."""
+    seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint32)[0])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
