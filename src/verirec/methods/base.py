@@ -54,8 +54,9 @@ class Method(Parameters, Fitted, ABC):
     loss
         "log" or "squared".
     penalty_factors, penalty_constants, penalty_features
-        Strengths: half of each times the mean square of a user's and of an item's factors or constants, and times the
-        squares of feature weights, is added to the mean loss of a pair.
+        Precisions of normal priors: of each kind of parameter half the squares times its penalty, divided by the number
+        of rows (by what they are worth, where they are weighted), is added to the mean loss of a pair. A penalty of 4
+        stands for parameters of about 1/2, whatever the size of the log.
     learning_rate, batch_size, grid_cells
         Of Adam; rows of the log and cells of the grid in a batch.
     epochs, patience
@@ -89,9 +90,9 @@ class Method(Parameters, Fitted, ABC):
         "grid_cells": (1, 10**9),
         "epochs": (1, 10**9),
         "patience": (1, 10**9),
-        "penalty_factors": (0, 1e6),
-        "penalty_constants": (0, 1e6),
-        "penalty_features": (0, 1e6),
+        "penalty_factors": (0, 1e9),
+        "penalty_constants": (0, 1e9),
+        "penalty_features": (0, 1e9),
         "learning_rate": (1e-12, 1e3),
         "validation": (0, 0.99),
     }
@@ -100,9 +101,9 @@ class Method(Parameters, Fitted, ABC):
     dim: int = 8
     constants: bool = True
     loss: Literal["log", "squared"] = "log"
-    penalty_factors: float = 0.15
-    penalty_constants: float = 0.05
-    penalty_features: float = 0.001
+    penalty_factors: float = 8.0
+    penalty_constants: float = 4.0
+    penalty_features: float = 10.0
     learning_rate: float = 0.01
     batch_size: int = 2_048
     grid_cells: int = 4_096
@@ -196,7 +197,11 @@ class Method(Parameters, Fitted, ABC):
             factors=penalty * self.penalty_factors,
             features=penalty * self.penalty_features,
         )
-        return Learner(built, penalties, self.learning_rate)
+        return Learner(built, penalties, self.learning_rate, self._rows)
+
+    @property
+    def _rows(self) -> float:
+        return self.task_.effective_rows if self.uses_propensities else float(len(self.task_.log))
 
     def learners(self) -> dict[str, Learner]:
         """Give all that is trained, by name."""
@@ -282,7 +287,7 @@ class Method(Parameters, Fitted, ABC):
         """Find the penalty that makes sure that the loss has a minimum; without rows to judge by, insist on it."""
         self._refuse_rates_that_do_not_fit()
         beyond = self.beyond_labels() if self.loss == "log" else None
-        self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond)
+        self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond, self._rows)
         if self.validation > 0 or self.penalty_bound_ == 0:
             return
         remedy = "or hold rows out, so that the best state can be kept (validation)"

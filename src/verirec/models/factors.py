@@ -22,7 +22,7 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True)
 class Penalties:
-    """Strengths of the penalties by kind; see `Penalised` for what they multiply."""
+    r"""Strengths of the penalties by kind: precisions :math:`1/\sigma^2` of normal priors around 0."""
 
     constants: float
     factors: float
@@ -173,18 +173,15 @@ class FactorModel(Model):
         return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
     def penalised(self) -> Iterator[Penalised]:
-        """Give factors, constants and feature weights with whom they belong to; the global constant has no penalty."""
-        n_users, n_items = self.shape
+        """Give factors, constants and feature weights; the global constant has no penalty."""
         if self.dim:
-            yield Penalised([self.user_factors], "factors", n_users)
-            yield Penalised([self.item_factors], "factors", n_items)
+            yield Penalised([self.user_factors, self.item_factors], "factors")
         if self.constants:
-            yield Penalised([self.user_constants], "constants", n_users)
-            yield Penalised([self.item_constants], "constants", n_items)
+            yield Penalised([self.user_constants, self.item_constants], "constants")
         names = ("user_weights", "item_weights", "interactions", "logit_weight")
         weights = [getattr(self, name, None) for name in names]
         if any(one is not None for one in weights):
-            yield Penalised([one for one in weights if one is not None], "features", 1)
+            yield Penalised([one for one in weights if one is not None], "features")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Give users and items without ratings the mean factors and the mean constant of the others."""

@@ -46,13 +46,10 @@ class NeuralModel(Model):
 
     def penalised(self) -> Iterator[Penalised]:
         """Give embeddings, constants and layer weights."""
-        n_users, n_items = self.shape
-        yield Penalised([self.user_factors], "factors", n_users)
-        yield Penalised([self.item_factors], "factors", n_items)
-        yield Penalised([self.hidden, self.output], "features", 1)
+        yield Penalised([self.user_factors, self.item_factors], "factors")
+        yield Penalised([self.hidden, self.output], "features")
         if self.constants:
-            yield Penalised([self.user_constants], "constants", n_users)
-            yield Penalised([self.item_constants], "constants", n_items)
+            yield Penalised([self.user_constants, self.item_constants], "constants")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Give users and items without ratings the mean embedding and the mean constant of the others."""

@@ -13,22 +13,10 @@ from verirec.exceptions import ModelError
 
 
 class Penalised(NamedTuple):
-    r"""Parameters that share a penalty: :math:`\frac{\lambda}{2 c} \lVert \theta \rVert^2`.
-
-    Parameters
-    ----------
-    parameters
-        :math:`\theta`.
-    kind
-        Which of the penalties :math:`\lambda` is: "constants", "factors" or "features".
-    members
-        c: the number of users or items that the parameters belong to, so that a penalty is one of the mean user and
-        the mean item, and means the same whatever the grid's size; 1 for what belongs to all.
-    """
+    """Parameters that share a penalty, and which one: "constants", "factors" or "features"."""
 
     parameters: list[nn.Parameter]
     kind: str
-    members: int
 
 
 class Model(nn.Module):
@@ -45,8 +33,8 @@ class Model(nn.Module):
         return logits.view(len(users), len(items))
 
     def penalised(self) -> Iterator[Penalised]:
-        """Give the parameters by penalty; those left out have none, as all of a user's own module."""
-        return iter(())
+        """Give the parameters by penalty; those left out have none."""
+        yield Penalised([one for one in self.parameters() if one.requires_grad], "factors")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Leave users and items that nobody rated, or who rated nothing, with what all have in common."""

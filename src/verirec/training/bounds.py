@@ -5,9 +5,9 @@ falls without end as the logit grows. With targets :math:`T = S + R`, S the near
 
 .. math:: \sum_D [\mathrm{softplus}(z) - T z] \ge -\langle R, Z \rangle \ge -\sigma_{\max}(R)\,\lVert Z \rVert_*,
 
-and the factors' penalty :math:`\frac{\lambda}{2}(\frac{1}{N}\lVert U \rVert^2 + \frac{1}{M}\lVert V \rVert^2)` is at
-least :math:`\frac{\lambda}{\sqrt{NM}} \lVert Z \rVert_*` (Srebro et al. 2005): the mean loss is bounded below, whatever
-the dimension, if :math:`\lambda \ge \sigma_{\max}(R) / \sqrt{NM}`.
+and the factors' penalty :math:`\frac{\lambda}{2n}(\lVert U \rVert^2 + \lVert V \rVert^2)` is at least
+:math:`\frac{\lambda}{n} \lVert Z \rVert_*` (Srebro et al. 2005): the mean loss is bounded below, in any dimension,
+if :math:`\lambda \ge n\, \sigma_{\max}(R) / |D|`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.sparse.linalg import svds
 from verirec.data.feedback_log import FeedbackLog
 
 
-def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64]) -> float:
+def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64], rows: float) -> float:
     """Give the factor penalty above which cross-entropy is bounded below.
 
     Parameters
@@ -29,21 +29,24 @@ def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64]) -> f
         Where targets lie outside of [0, 1]: nowhere else.
     beyond
         R of the rows, shape (n,): by how much.
+    rows
+        n of the penalty: what it is divided by.
 
     Examples
     --------
     >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
-    >>> least_factor_penalty(log, np.array([0.5, 0.0]))
+    >>> least_factor_penalty(log, np.array([0.5, 0.0]), rows=2)
     0.25
     """
-    rows = np.flatnonzero(beyond)
-    if rows.size == 0:
+    outside = np.flatnonzero(beyond)
+    if outside.size == 0:
         return 0.0
-    matrix = coo_array((beyond[rows], (log.users[rows], log.items[rows])), shape=(log.n_users, log.n_items)).tocsr()
+    places = log.users[outside], log.items[outside]
+    matrix = coo_array((beyond[outside], places), shape=(log.n_users, log.n_items)).tocsr()
     if min(matrix.shape) <= 2:
         largest = float(np.linalg.norm(matrix.toarray(), 2))
     else:
         # Random: a smoother start may have nothing of the largest singular vector.
         start = np.random.default_rng(0).normal(size=min(matrix.shape))
         largest = float(svds(matrix, k=1, return_singular_vectors=False, v0=start, tol=1e-4)[0])
-    return largest / float(np.sqrt(log.n_cells))
+    return rows * largest / log.n_cells

@@ -17,9 +17,9 @@ _MOMENTS: Final = ("step", "exp_avg", "exp_avg_sq")
 class Learner:
     r"""A model that is trained.
 
-    The gradient of the penalties :math:`\frac{\lambda}{2c}\lVert\theta\rVert^2` (see
-    `verirec.models.scoring.Penalised`) is added to the loss's. All methods' losses estimate the mean loss of a pair, so
-    that a penalty means the same in each.
+    The gradient of the penalties :math:`\frac{\lambda}{2n}\lVert\theta\rVert^2` is added to the loss's. All methods'
+    losses estimate the mean loss of a pair; n rows know it n times as well as one, and :math:`\lambda = 1/\sigma^2` is
+    then the precision of a normal prior: it means the same in each method, however large the log is.
 
     All parameters, and their gradients, are views of one tensor: a step is then a few calls, whatever the model is made
     of, and small models are trained at the speed of their arithmetic.
@@ -32,17 +32,17 @@ class Learner:
         Strengths.
     learning_rate
         Of Adam (Kingma and Ba 2015).
+    rows
+        n, or what the rows are worth.
     """
 
-    def __init__(self, model: Model, penalties: Penalties, learning_rate: float) -> None:
+    def __init__(self, model: Model, penalties: Penalties, learning_rate: float, rows: float = 1.0) -> None:
         self.model = model
         parameters = [one for one in model.parameters() if one.requires_grad]
         self.flat = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in parameters]))
         self.flat.grad = torch.zeros_like(self.flat)
         self.decay = torch.zeros_like(self.flat)
-        strengths = {
-            id(one): penalties.of(part.kind) / part.members for part in model.penalised() for one in part.parameters
-        }
+        strengths = {id(one): penalties.of(part.kind) / rows for part in model.penalised() for one in part.parameters}
         start = 0
         for one in parameters:
             place = slice(start, start + one.numel())

@@ -99,6 +99,12 @@ class Task:
         return self._tensor(1 / self.propensities.at(self.log.users, self.log.items), torch.float32)
 
     @cached_property
+    def effective_rows(self) -> float:
+        """How many equally weighted rows the rows, weighted by 1/p, are worth: sum(w)^2 / sum(w^2)."""
+        weights = self.weights.double()
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+    @cached_property
     def cold(self) -> tuple[Tensor, Tensor]:
         """Positions of the users and of the items that have no row."""
         log = self.log
