@@ -25,7 +25,7 @@ import verirec as vr
 from verirec.metrics import auc, log_loss
 
 RATES = vr.NoiseRates(0.2, 0.1)
-DIM, PENALTY, CONSTANT_PENALTY, IMPUTATION = 8, 0.2, 0.05, 3.0
+DIM, PENALTY, CONSTANT_PENALTY, IMPUTATION = 8, 8.0, 4.0, 3.0
 
 
 @dataclass
@@ -35,6 +35,12 @@ class Problem:
     users: np.ndarray
     items: np.ndarray
     labels: np.ndarray
+
+    @property
+    def rows_worth(self) -> float:
+        """What the rows are worth, weighted by 1/p."""
+        weights = 1 / self.propensities.at(self.log.users, self.log.items)  # type: ignore[attr-defined]
+        return float(weights.sum() ** 2 / (weights**2).sum())
 
     def judge(self, f: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[float, float]:
         p = 1 / (1 + np.exp(-f(self.users, self.items)))
@@ -76,16 +82,14 @@ class PlainMF(nn.Module):
         factors = (self.users(users) * self.items(items)).sum(1)
         return factors + self.user_constants(users).squeeze(1) + self.item_constants(items).squeeze(1) + self.constant
 
-    def groups(self, times: float) -> list[dict[str, object]]:
+    def groups(self, times: float, rows: float) -> list[dict[str, object]]:
         penalties = (
             (self.users, PENALTY),
             (self.items, PENALTY),
             (self.user_constants, CONSTANT_PENALTY),
             (self.item_constants, CONSTANT_PENALTY),
         )
-        groups = [
-            {"params": [part.weight], "weight_decay": times * one / part.num_embeddings} for part, one in penalties
-        ]
+        groups = [{"params": [part.weight], "weight_decay": times * one / rows} for part, one in penalties]
         return [*groups, {"params": [self.constant], "weight_decay": 0.0}]
 
 
@@ -94,8 +98,9 @@ def plain_loop(given: Problem, rate: float, batch: int, steps: int, judge: Calla
     log, density = given.log, given.log.density
     torch.manual_seed(0)
     f, g = (PlainMF(log.n_users, log.n_items) for _ in range(2))
-    f_optimiser = torch.optim.Adam(f.groups(1.0), lr=rate, eps=1e-12)
-    g_optimiser = torch.optim.Adam(g.groups(IMPUTATION), lr=rate, eps=1e-12)
+    rows_worth = given.rows_worth
+    f_optimiser = torch.optim.Adam(f.groups(1.0, rows_worth), lr=rate, eps=1e-12)
+    g_optimiser = torch.optim.Adam(g.groups(IMPUTATION, rows_worth), lr=rate, eps=1e-12)
     p = given.propensities.at(log.users, log.items)  # type: ignore[attr-defined]
     for step in range(steps):
         rows = np.random.default_rng(step).integers(len(log), size=batch)

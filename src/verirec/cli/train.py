@@ -37,6 +37,7 @@ from verirec.cli.options import (
     read_audit,
 )
 from verirec.exceptions import ParameterError
+from verirec.losses import NoiseRates
 from verirec.reports.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
@@ -47,7 +48,8 @@ def train_command(
     method: Annotated[str, typer.Option(help="One of verirec methods.")],
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
     parameters: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set model=features.")
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set epochs=50."),
     ] = None,
     audit_labels: AuditLabels = None,
     rho01: Rho01 = None,
@@ -81,6 +83,8 @@ def train_command(
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
     recommender.check_parameters()
     check_writable(out)
+    if resume and (out / "model.json").exists() and not (out / CHECKPOINT).exists():
+        raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
     columns = {"user": user, "item": item, "rating": rating}
     with Console(stderr=True).status("Reading the log"):
         table = load_log(
@@ -115,13 +119,27 @@ def train_command(
             progress=show,
         )
     recommender.save(out)
-    checkpoint.unlink(missing_ok=True)
+    # What a killed run may have left half-written, too.
+    for file in (checkpoint, *out.glob(f".{CHECKPOINT}-*")):
+        file.unlink(missing_ok=True)
+    _say(recommender, out)
+
+
+def _say(recommender: Any, out: Path) -> None:
+    """Say how training went, and what it was judged by."""
     console = Console(markup=False, highlight=False)
-    held = f", held-out error {recommender.held_out_error_:.4f}" if recommender.validation else ""
-    console.print(
-        f"{method}: {len(recommender.history_)} epochs ({recommender.stopped_because_}){held}", soft_wrap=True
-    )
-    console.print(f"The model: {out}", soft_wrap=True)
+    kept = f"the state of epoch {recommender.best_epoch_} of {len(recommender.history_)}"
+    lines = [f"{recommender.name}: {kept} is kept; stopped because of {recommender.stopped_because_}"]
+    if recommender.validation:
+        lines.append(f"Held-out error by {recommender.judge_}: {recommender.held_out_error_:.4f}")
+    rates = recommender.noise_rates_
+    if isinstance(rates, NoiseRates):
+        lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
+    cold = int(recommender.cold_users_.sum()), int(recommender.cold_items_.sum())
+    if any(cold):
+        lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")
+    for line in (*lines, f"The model: {out}"):
+        console.print(line, soft_wrap=True)
 
 
 def _progress() -> Progress:

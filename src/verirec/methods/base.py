@@ -333,6 +333,7 @@ class Method(Parameters, Fitted, ABC):
         name = self.stop_on or ("ome-dr" if rates is not None else self.judged_by)
         if ESTIMATORS[name].denoised and rates is None:
             raise ParameterError(f"stop_on={name!r} needs noise_rates or an audit")
+        self.judge_ = name
         return HeldOut(rest, fitted, name, rates, self.loss, seed)
 
     def check_parameters(self) -> None:
