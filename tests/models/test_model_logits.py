@@ -167,16 +167,17 @@ def test_inner_products_start_small_whatever_the_dimension(dim):
 
 
 def penalties_of(model):
-    """Give (kind, members) of every parameter that is penalised, by name."""
+    """Give the kind of every parameter that is penalised, by name."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    found = [(names[id(one)], (part.kind, part.members)) for part in model.penalised() for one in part.parameters]
+    found = [(names[id(one)], part.kind) for part in model.penalised() for one in part.parameters]
     assert len(found) == len(dict(found))
     return dict(found)
 
 
-FACTORS = {"user_factors": ("factors", N_USERS), "item_factors": ("factors", N_ITEMS)}
-CONSTANTS = {"user_constants": ("constants", N_USERS), "item_constants": ("constants", N_ITEMS)}
-FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions"), ("features", 1))
+FACTORS = dict.fromkeys(("user_factors", "item_factors"), "factors")
+CONSTANTS = dict.fromkeys(("user_constants", "item_constants"), "constants")
+FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions", "logit_weight"), "features")
+LAYERS = dict.fromkeys(("hidden", "output"), "features")
 
 
 @pytest.mark.parametrize(
@@ -185,24 +186,14 @@ FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions"), ("fea
         ("mf", True, FACTORS | CONSTANTS, {"constant"}),
         ("mf", False, FACTORS, set()),
         ("constants", True, CONSTANTS, {"constant"}),
-        ("features", True, FACTORS | CONSTANTS | FEATURES | {"logit_weight": ("features", 1)}, {"constant"}),
-        ("features", False, FACTORS | FEATURES | {"logit_weight": ("features", 1)}, set()),
-        (
-            "ncf",
-            True,
-            FACTORS | CONSTANTS | dict.fromkeys(("hidden", "output"), ("features", 1)),
-            {"constant", "hidden_constant"},
-        ),
-        (
-            "ncf",
-            False,
-            FACTORS | dict.fromkeys(("hidden", "output"), ("features", 1)),
-            {"hidden_constant"},
-        ),
-        (Own, True, {}, {"module.left", "module.right"}),
+        ("features", True, FACTORS | CONSTANTS | FEATURES, {"constant"}),
+        ("features", False, FACTORS | FEATURES, set()),
+        ("ncf", True, FACTORS | CONSTANTS | LAYERS, {"constant", "hidden_constant"}),
+        ("ncf", False, FACTORS | LAYERS, {"hidden_constant"}),
+        (Own, True, dict.fromkeys(("module.left", "module.right"), "factors"), set()),
     ],
 )
-def test_each_parameter_has_the_penalty_of_whom_it_belongs_to(kind, constants, penalised, free):
+def test_each_parameter_has_the_penalty_of_its_kind(kind, constants, penalised, free):
     model = made(kind, constants)
     assert penalties_of(model) == penalised
     assert {name for name, _ in model.named_parameters()} - set(penalised) == free
@@ -212,15 +203,18 @@ def test_each_parameter_has_the_penalty_of_whom_it_belongs_to(kind, constants, p
 def test_features_of_one_side_alone_are_penalised(one):
     side = some_side(users=one == "users", items=one == "items", logits=False)
     model = FactorModel(*SHAPE, 0, constants=False, side=side, random=generator())
-    assert penalties_of(model) == {f"{one[:-1]}_weights": ("features", 1)}
+    assert penalties_of(model) == {f"{one[:-1]}_weights": "features"}
 
 
 def test_the_weight_of_the_propensity_is_penalised():
     assert "logit_weight" in penalties_of(made("features"))
 
 
-def test_modules_of_ones_own_have_no_penalty():
-    assert penalties_of(CustomModel(Own(*SHAPE))) == {}
+def test_modules_of_ones_own_have_the_penalty_of_factors_where_they_are_trained():
+    model = CustomModel(Own(*SHAPE))
+    assert penalties_of(model) == {"module.left": "factors", "module.right": "factors"}
+    model.module.left.requires_grad_(False)
+    assert penalties_of(model) == {"module.right": "factors"}
 
 
 def test_penalties_are_looked_up_by_kind():
@@ -256,6 +250,14 @@ def test_cold_users_and_items_of_neural_models_get_the_others_mean():
         if name == "user_constants":
             expected[[1, 3]] = (before[name][0] + before[name][2]) / 2
         torch.testing.assert_close(value, expected)
+
+
+def test_where_all_are_cold_there_is_no_mean_to_take():
+    for kind in KINDS:
+        model = made(kind)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        model.forget_cold(torch.arange(N_USERS), torch.arange(N_ITEMS))
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_nobody_cold_changes_nothing():

@@ -19,6 +19,7 @@ USERS, ITEMS = (torch.as_tensor(side) for side in np.divmod(np.arange(20), 5))
 TARGETS = torch.randn(20, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
 PENALTIES = Penalties(constants=0.3, factors=0.7, features=0.11)
 RATE, EPSILON = 0.05, 1e-12
+ROWS = [1.0, 2.5, 20.0]
 
 
 def a_model(seed=0):
@@ -31,18 +32,17 @@ def a_model(seed=0):
     return model
 
 
-def strengths(model):
-    """Give the penalties by name, divided by whom they belong to, as `Penalised` says."""
-    n_users, n_items = SHAPE
+def strengths(rows, penalties=PENALTIES):
+    """Give the penalties by name, a row's share of them: users' and items' alike."""
     return {
         "constant": 0.0,
-        "user_factors": 0.7 / n_users,
-        "item_factors": 0.7 / n_items,
-        "user_constants": 0.3 / n_users,
-        "item_constants": 0.3 / n_items,
-        "user_weights": 0.11,
-        "item_weights": 0.11,
-        "interactions": 0.11,
+        "user_factors": penalties.factors / rows,
+        "item_factors": penalties.factors / rows,
+        "user_constants": penalties.constants / rows,
+        "item_constants": penalties.constants / rows,
+        "user_weights": penalties.features / rows,
+        "item_weights": penalties.features / rows,
+        "interactions": penalties.features / rows,
     }
 
 
@@ -55,9 +55,10 @@ def close(one, other):
         torch.testing.assert_close(one.state_dict()[name], value, rtol=1e-9, atol=1e-11)
 
 
-def test_steps_are_those_of_torchs_adam_with_the_penalties_gradients():
+@pytest.mark.parametrize("rows", ROWS)
+def test_steps_are_those_of_torchs_adam_with_the_penalties_gradients(rows):
     own, by_hand = a_model(), a_model()
-    learner = Learner(own, PENALTIES, RATE)
+    learner = Learner(own, PENALTIES, RATE, rows)
     adam = torch.optim.Adam(by_hand.parameters(), lr=RATE, eps=EPSILON)
     for _ in range(6):
         found, expected = learner.minimise(loss_of(own)), loss_of(by_hand)
@@ -66,25 +67,34 @@ def test_steps_are_those_of_torchs_adam_with_the_penalties_gradients():
         adam.zero_grad()
         expected.backward()
         for name, parameter in by_hand.named_parameters():
-            parameter.grad += strengths(by_hand)[name] * parameter.detach()
+            parameter.grad += strengths(rows)[name] * parameter.detach()
         adam.step()
         close(own, by_hand)
 
 
-def test_penalties_are_half_of_mean_squares_of_users_and_items():
+@pytest.mark.parametrize("rows", ROWS)
+def test_penalties_are_half_of_squares_by_row(rows):
     """The same steps with the penalty written into the loss."""
     own, by_hand = a_model(), a_model()
-    learner, plain = Learner(own, PENALTIES, RATE), Learner(by_hand, Penalties(0, 0, 0), RATE)
+    learner, plain = Learner(own, PENALTIES, RATE, rows), Learner(by_hand, Penalties(0, 0, 0), RATE)
     for _ in range(4):
         learner.minimise(loss_of(own))
-        penalty = sum(strengths(by_hand)[name] / 2 * (value**2).sum() for name, value in by_hand.named_parameters())
+        penalty = sum(strengths(rows)[name] / 2 * (value**2).sum() for name, value in by_hand.named_parameters())
         plain.minimise(loss_of(by_hand) + penalty)
         close(own, by_hand)
 
 
-def test_a_step_is_the_formula_of_kingma_and_ba():
+def test_without_rows_penalties_are_of_one_row():
+    one, other = Learner(a_model(), PENALTIES, RATE), Learner(a_model(), PENALTIES, RATE, 1.0)
+    for _ in range(3):
+        assert one.minimise(loss_of(one.model)) == other.minimise(loss_of(other.model))
+        assert torch.equal(one.flat, other.flat)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_step_is_the_formula_of_kingma_and_ba(rows):
     model = a_model()
-    learner = Learner(model, PENALTIES, RATE)
+    learner = Learner(model, PENALTIES, RATE, rows)
     names = [name for name, _ in model.named_parameters()]
     values = {name: value.detach().numpy().copy() for name, value in model.named_parameters()}
     first, second = ({name: np.zeros_like(values[name]) for name in names} for _ in range(2))
@@ -94,7 +104,7 @@ def test_a_step_is_the_formula_of_kingma_and_ba():
                 value.copy_(torch.as_tensor(values[name]))
         gradients = torch.autograd.grad(loss_of(model), [value for _, value in model.named_parameters()])
         for name, gradient in zip(names, gradients, strict=True):
-            slope = gradient.numpy() + strengths(model)[name] * values[name]
+            slope = gradient.numpy() + strengths(rows)[name] * values[name]
             first[name] = 0.9 * first[name] + 0.1 * slope
             second[name] = 0.999 * second[name] + 0.001 * slope**2
             mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.999**step)
@@ -164,27 +174,29 @@ class Linear(Model):
         return self.features[users * SHAPE[1] + items] @ self.weights
 
     def penalised(self):
-        yield Penalised([self.weights], "factors", 1)
+        yield Penalised([self.weights], "factors")
 
 
 def test_a_quadratic_is_minimised_at_the_ridge_solution():
+    """The penalty is the precision of a normal prior, beside that of the rows."""
     features = torch.randn(20, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    learner = Learner(Linear(features), Penalties(0, 0.5, 0), 0.05)
+    learner = Learner(Linear(features), Penalties(0, 10, 0), 0.05, rows=20)
     for _ in range(1_500):
         learner.minimise(((learner.model(USERS, ITEMS) - TARGETS) ** 2).mean() / 2)
     x, y = features.numpy(), TARGETS.numpy()
-    expected = np.linalg.solve(x.T @ x / 20 + 0.5 * np.eye(3), x.T @ y / 20)
+    expected = np.linalg.solve(x.T @ x + 10 * np.eye(3), x.T @ y)
     np.testing.assert_allclose(learner.model.weights.detach().numpy(), expected, atol=1e-5)
 
 
 def test_two_models_step_together_down_one_loss():
     own, by_hand = [a_model(0), a_model(1)], [a_model(0), a_model(1)]
-    learners = [Learner(own[0], PENALTIES, RATE), Learner(own[1], Penalties(0.01, 0.02, 0.03), 2 * RATE)]
+    others = Penalties(constants=0.01, factors=0.02, features=0.03)
+    learners = [Learner(own[0], PENALTIES, RATE, 2.5), Learner(own[1], others, 2 * RATE, 0.5)]
     optimisers = [
         torch.optim.Adam(model.parameters(), lr=rate, eps=EPSILON)
         for model, rate in zip(by_hand, (RATE, 2 * RATE), strict=True)
     ]
-    scale = [(0.3, 0.7, 0.11), (0.01, 0.02, 0.03)]
+    scale = [strengths(2.5), strengths(0.5, others)]
 
     def together(models):
         product = models[0](USERS, ITEMS) * models[1](USERS, ITEMS)
@@ -197,11 +209,9 @@ def test_two_models_step_together_down_one_loss():
         for optimiser in optimisers:
             optimiser.zero_grad()
         expected.backward()
-        for model, (constants, factors, features) in zip(by_hand, scale, strict=True):
+        for model, strength in zip(by_hand, scale, strict=True):
             for name, parameter in model.named_parameters():
-                kind = {"factors": factors, "constants": constants, "constant": 0}.get(name.split("_")[-1], features)
-                members = {"user": 4, "item": 5}[name.split("_")[0]] if kind in (factors, constants) and kind else 1
-                parameter.grad += kind / members * parameter.detach()
+                parameter.grad += strength[name] * parameter.detach()
         for optimiser in optimisers:
             optimiser.step()
         for model, plain in zip(own, by_hand, strict=True):

@@ -25,10 +25,10 @@ def full_log(labels):
     return FeedbackLog.from_arrays(users, items, labels.ravel(), n_users=labels.shape[0], n_items=labels.shape[1])
 
 
-def dense_bound(log, beyond):
+def dense_bound(log, beyond, rows):
     matrix = np.zeros((log.n_users, log.n_items))
     matrix[log.users, log.items] = beyond
-    return np.linalg.svd(matrix, compute_uv=False)[0] / np.sqrt(matrix.size)
+    return rows * np.linalg.svd(matrix, compute_uv=False)[0] / matrix.size
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (2, 9), (9, 2), (3, 3), (3, 40), (40, 3), (30, 25)])
@@ -39,7 +39,9 @@ def test_the_bound_is_the_largest_singular_value(shape, share):
     for draw in (random.normal(size=len(log)), random.exponential(size=len(log))):
         beyond = np.where(random.random(len(log)) < 0.7, draw, 0.0)
         beyond[0] = 1.0
-        assert least_factor_penalty(log, beyond) == pytest.approx(dense_bound(log, beyond), rel=1e-3)
+        for rows in (1.0, 2.5, len(log)):
+            found = least_factor_penalty(log, beyond, rows)
+            assert found == pytest.approx(dense_bound(log, beyond, rows), rel=1e-3)
 
 
 def single():
@@ -47,29 +49,29 @@ def single():
 
 
 def test_targets_within_0_and_1_need_no_penalty():
-    assert least_factor_penalty(a_log(), np.zeros(25)) == 0.0
-    assert isinstance(least_factor_penalty(a_log(), np.eye(25)[0]), float)
+    assert least_factor_penalty(a_log(), np.zeros(25), 25) == 0.0
+    assert isinstance(least_factor_penalty(a_log(), np.eye(25)[0], 25), float)
 
 
 def test_the_bound_is_of_the_size_of_what_lies_beyond():
     log, beyond = a_log(), np.random.default_rng(0).normal(size=25)
-    once = least_factor_penalty(log, beyond)
-    assert least_factor_penalty(log, 10 * beyond) == pytest.approx(10 * once, rel=1e-3)
-    assert least_factor_penalty(log, -beyond) == pytest.approx(once, rel=1e-3)
+    once = least_factor_penalty(log, beyond, 25)
+    assert least_factor_penalty(log, 10 * beyond, 25) == pytest.approx(10 * once, rel=1e-3)
+    assert least_factor_penalty(log, -beyond, 25) == pytest.approx(once, rel=1e-3)
 
 
 def test_labels_that_balance_out_have_a_bound():
     labels = np.add.outer(np.arange(4), np.arange(4)) % 2
     log, beyond = full_log(labels), np.where(labels.ravel() == 1, 0.5, -0.5)
-    assert least_factor_penalty(log, beyond) == pytest.approx(0.5, rel=1e-3)
+    assert least_factor_penalty(log, beyond, 16) == pytest.approx(2.0, rel=1e-3)
 
 
 def test_a_group_whose_labels_balance_out_is_not_overlooked():
     matrix = np.zeros((60, 60))
     matrix[:2, :2] = [[60, -60], [-60, 60]]
     matrix[2:, 2:] = np.random.default_rng(0).uniform(0.1, 1, (58, 58))
-    found = least_factor_penalty(full_log((matrix > 0).astype(int)), matrix.ravel())
-    assert found == pytest.approx(2.0, rel=1e-3)
+    found = least_factor_penalty(full_log((matrix > 0).astype(int)), matrix.ravel(), 3600)
+    assert found == pytest.approx(120.0, rel=1e-3)
 
 
 # The objective on both sides of the bound
@@ -85,7 +87,8 @@ class Objective:
         self.log = log
         self.targets = correct_labels(log.labels, RATES, log.users, log.items).values
         self.beyond = (self.targets - np.clip(self.targets, 0, 1)) / log.density
-        self.bound = least_factor_penalty(log, self.beyond)
+        self.rows = len(log)
+        self.bound = least_factor_penalty(log, self.beyond, self.rows)
         self.model = FactorModel(
             log.n_users, log.n_items, 2, constants=False, random=torch.Generator().manual_seed(0)
         ).double()
@@ -96,8 +99,8 @@ class Objective:
 
     def __call__(self, penalty):
         with torch.no_grad():
-            squares = sum((one**2).sum() / part.members for part in self.model.penalised() for one in part.parameters)
-            return float(self.loss() + penalty / 2 * squares)
+            squares = (self.model.user_factors**2).sum() + (self.model.item_factors**2).sum()
+            return float(self.loss() + penalty / (2 * self.rows) * squares)
 
     def along(self, user_factors, item_factors, penalty):
         with torch.no_grad():
@@ -111,9 +114,8 @@ class Objective:
         matrix = np.zeros((n_users, n_items))
         matrix[self.log.users, self.log.items] = self.beyond
         u, _, v = np.linalg.svd(matrix)
-        balance, none = (n_users / n_items) ** 0.25, np.zeros
-        users = np.column_stack([np.sqrt(size) * balance * u[:, 0], none(n_users)])
-        return users, np.column_stack([np.sqrt(size) / balance * v[0], none(n_items)])
+        users = np.column_stack([np.sqrt(size) * u[:, 0], np.zeros(n_users)])
+        return users, np.column_stack([np.sqrt(size) * v[0], np.zeros(n_items)])
 
 
 def tight():
@@ -130,7 +132,7 @@ def test_below_the_bound_the_objective_falls_without_end():
     assert values[-1] < -1e4
     # Its slope is what is missing from the bound.
     slope = (values[-1] - values[-2]) / (10.0**7 - 10.0**6)
-    assert slope == pytest.approx((penalty - objective.bound) / np.sqrt(24), rel=1e-3)
+    assert slope == pytest.approx((penalty - objective.bound) / 24, rel=1e-3)
 
 
 def test_at_the_bound_it_is_bounded_along_the_same_direction():
@@ -156,7 +158,7 @@ def trained(penalty_in_bounds, steps=400):
     """Give the objective before and after a descent."""
     objective = tight()
     penalty = penalty_in_bounds * objective.bound
-    learner = Learner(objective.model, Penalties(0, penalty, 0), 0.2)
+    learner = Learner(objective.model, Penalties(0, penalty, 0), 0.2, objective.rows)
     before = objective(penalty)
     for _ in range(steps):
         learner.minimise(objective.loss())

@@ -23,7 +23,7 @@ from verirec.training.threads import one_thread
 
 SHAPE = 7, 9
 STEPS = 5
-ADVICE = "raise penalty_factors, lower learning_rate, or take correction='forward'"
+ADVICE = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +37,12 @@ class Fake:
 
     name = "fake"
 
-    def __init__(self, wrong=(None, math.nan), fact=0.5):
+    def __init__(self, wrong=(None, math.nan), fact=0.5, which="loss"):
         random = torch.Generator().manual_seed(3)
         self.first, self.second = (
             Learner(FactorModel(*SHAPE, 2, random=random), Penalties(0.1, 0.1, 0.1), 0.02) for _ in range(2)
         )
-        self.count, self.wrong, self.fact = 0, wrong, fact
+        self.count, self.wrong, self.fact, self.which = 0, wrong, fact, which
         self.epochs, self.threads = [], set()
 
     def begin_epoch(self, epoch):
@@ -55,9 +55,10 @@ class Fake:
         loss = LogLoss()(logits[0], batch.labels).mean() + ((logits[0] - logits[1]) ** 2).mean() / self.count
         found = minimise_together(loss, self.first, self.second)
         own = self.second.minimise(LogLoss()(self.second.model(batch.users, batch.items), batch.labels).mean())
+        losses = {"loss": found, "second_loss": own}
         if len(self.epochs) and self.epochs[-1] + 1 == self.wrong[0]:
-            found = found + self.wrong[1]
-        return {"loss": found, "second_loss": own}
+            losses[self.which] = losses[self.which] + self.wrong[1]
+        return losses
 
     def learners(self):
         return {"first": self.first, "second": self.second}
@@ -224,6 +225,53 @@ def test_a_loss_that_runs_away_before_anything_was_worth_keeping_is_an_error(val
 
 def test_a_fact_that_is_no_number_is_a_divergence_too():
     check_refusal(lambda: run(Fake(fact=math.nan), None), TrainingError, "diverged in epoch 1")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_another_loss_that_is_no_number_is_a_divergence_too(value):
+    method = Fake(wrong=(2, value), which="second_loss")
+    check_refusal(lambda: run(method, None), TrainingError, "diverged in epoch 2")
+
+
+@pytest.mark.parametrize("value", [1e6, -1e6])
+def test_only_the_loss_itself_is_held_to_a_limit(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = run(Fake(wrong=(2, value), which="second_loss", fact=value), None, epochs=3)
+    assert outcome.reason == "all 3 epochs"
+    assert abs(outcome.history[1]["second_loss"]) > 9e5
+    assert [entry["fact"] for entry in outcome.history] == [value] * 3
+
+
+class Broken(Fake):
+    """Parameters that are lost in the very last step of an epoch, after all its losses."""
+
+    def __init__(self, epoch, value):
+        super().__init__()
+        self.epoch, self.value = epoch, value
+
+    def step(self, batch):
+        losses = super().step(batch)
+        if self.count == self.epoch * STEPS:
+            with torch.no_grad():
+                self.first.model.item_factors[1, 1] = self.value
+        return losses
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("judge", [None, Values(math.nan)])
+def test_parameters_that_are_not_finite_in_the_end_are_an_error(value, judge):
+    check_refusal(
+        lambda: run(Broken(3, value), judge, epochs=3), TrainingError, f"^fake diverged in epoch 3: {ADVICE}$"
+    )
+
+
+def test_parameters_that_are_lost_after_the_best_epoch_are_put_back():
+    method, judge = Broken(3, math.nan), Values(3, 1, 2)
+    outcome = run(method, judge, epochs=3)
+    assert (outcome.best_epoch, outcome.best_value) == (2, 1)
+    assert same(state_of(method), judge.states[1])
+    assert all(bool(torch.isfinite(value).all()) for value in state_of(method).values())
 
 
 def test_a_loss_that_stays_within_bounds_is_none():
