@@ -253,7 +253,7 @@ def test_held_out_rows_are_judged_with_the_rates_that_training_started_from():
 
 def test_rates_come_near_the_truth_where_weak_separability_holds():
     world = vr.simulate.world(150, 200, observed=0.3, random_state=2)
-    options = {"batch_size": 2_000, "epochs": 30, "penalty_factors": 0.5, "dim": 2}
+    options = {"batch_size": 2_000, "epochs": 30, "penalty_factors": 30.0, "dim": 2}
     method = fit("ome-dr", world.log, fit={"propensities": world.propensities}, **options)
     assert method.noise_rates_.rho01 == pytest.approx(0.2, abs=0.1)
     assert method.noise_rates_.rho10 == pytest.approx(0.1, abs=0.1)

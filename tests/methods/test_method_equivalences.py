@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at m
 
 
 NO_NOISE = vr.NoiseRates(0.0, 0.0)
-FEW_ROWS = {"epochs": 6, "batch_size": 30}
+FEW_ROWS = {"epochs": 4, "batch_size": 30}
 
 
 def same(left, right, log=None, **given):
@@ -166,12 +166,12 @@ def test_where_all_imputed_labels_are_right_dr_is_the_mean_over_the_world():
 
 def test_no_two_methods_are_the_same():
     log = small_world().log
-    options = {"epochs": 5, "batch_size": 30, "drop_rate": 0.05}
+    options = {"epochs": 4, "batch_size": 60, "drop_rate": 0.05}
     found = {}
     for name in EVERY:
         own = {key: value for key, value in options.items() if key != "drop_rate" or name == "t-mf"}
         if name == "lcd-mf":
             own["warm_up"] = 2
-        found[name] = matrix(fit(name, log, validation=0.0, penalty_factors=3.0, **own))
+        found[name] = matrix(fit(name, log, validation=0.0, penalty_factors=40.0, **own))
     alike = [pair for pair in combinations(EVERY, 2) if np.abs(found[pair[0]] - found[pair[1]]).max() < 1e-4]
     assert alike == []

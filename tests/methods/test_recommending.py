@@ -249,8 +249,8 @@ def test_constants_alone_know_no_similar_items():
     check_refusal(lambda: method.similar_items(3), ParameterError, "need a model with item factors")
 
 
-@pytest.mark.xfail(strict=True, reason="an item without ratings is like the first items, without a warning")
-def test_an_item_without_ratings_has_no_similar_items(with_cold):
+@pytest.mark.xfail(strict=True, reason="what is like an item without ratings is told without a warning")
+def test_what_is_like_an_item_without_ratings_comes_with_a_warning(with_cold):
     with pytest.warns(ColdStartWarning):
         with_cold.similar_items(44, k=3)
 
