@@ -107,7 +107,11 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_audit(here, folder
     out = tmp_path / "model"
     code, output, errors = here("train", f"{kind}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK)
     assert (code, errors) == (0, "")
-    assert re.fullmatch(r"ome-dr: 5 epochs \(all 5 epochs\), held-out error 0\.\d{4}\nThe model: .*model\n", output)
+    lines = output.splitlines()
+    assert lines[0] == "ome-dr: the state of epoch 5 of 5 is kept (all 5 epochs)"
+    assert re.fullmatch(r"Held-out error by ome-dr: 0\.\d{4}", lines[1])
+    assert lines[2] == "Noise rates: rho01 0.200, rho10 0.100"
+    assert lines[-1].startswith("The model: ")
     assert sorted(file.name for file in out.iterdir()) == [FACTS, TENSORS]
 
     log = vr.read_log(folder / f"{kind}.csv")
@@ -593,3 +597,12 @@ def test_importing_verirec_takes_no_torch(torchless):
     code = "import sys, verirec, verirec.cli.main; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": str(torchless)})
+
+
+def test_a_finished_model_is_not_trained_over_by_resuming(here, tmp_path):
+    out = tmp_path / "model"
+    assert here("train", f"{KINDS[0]}.csv", "--method", "mf", "--out", out, *QUICK)[0] == 0
+    code, _, errors = here("train", f"{KINDS[0]}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK, "--resume")
+    assert code == 2
+    assert "holds a finished model and no checkpoint: there is nothing to resume" in errors
+    assert vr.load(out).name == "mf"

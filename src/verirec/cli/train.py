@@ -128,8 +128,8 @@ def train_command(
 def _say(recommender: Any, out: Path) -> None:
     """Say how training went, and what it was judged by."""
     console = Console(markup=False, highlight=False)
-    kept = f"the state of epoch {recommender.best_epoch_} of {len(recommender.history_)}"
-    lines = [f"{recommender.name}: {kept} is kept; stopped because of {recommender.stopped_because_}"]
+    kept = f"the state of epoch {recommender.best_epoch_} of {len(recommender.history_)} is kept"
+    lines = [f"{recommender.name}: {kept} ({recommender.stopped_because_})"]
     if recommender.validation:
         lines.append(f"Held-out error by {recommender.judge_}: {recommender.held_out_error_:.4f}")
     rates = recommender.noise_rates_

@@ -186,7 +186,7 @@ class _Run:
         """Put the best state back, if any was judged."""
         if self.best:
             self.model.load_state_dict(self.best)
-        if not all(bool(torch.isfinite(value).all()) for value in self.model.state_dict().values()):
+        if not all(bool(torch.isfinite(one).all()) for one in self.model.parameters()):
             raise TrainingError(f"{self.method.name} diverged in epoch {self.done}: {_ADVICE}")
         self.outcome.best_epoch = self.patience.best_epoch if self.best else self.done
         self.outcome.best_value = self.patience.best if self.best else math.nan
