@@ -358,7 +358,6 @@ def test_what_was_saved_predicts_the_same(name, tmp_path):
         )
 
 
-@pytest.mark.xfail(strict=True, reason="rates of groups are not saved: what was loaded says that there were none")
 def test_rates_of_groups_are_saved(tmp_path):
     rates = vr.GroupedNoiseRates((vr.NoiseRates(0.1, 0.05), vr.NoiseRates(0.3, 0.2)), user_groups=np.arange(30) % 2)
     method = fit("ome", epochs=1, fit={"noise_rates": rates})
@@ -437,7 +436,6 @@ def test_a_folder_that_is_not_there_is_no_model(tmp_path):
     check_refusal(lambda: vr.methods.load(tmp_path / "nowhere"), ModelFileError, "is no model folder")
 
 
-@pytest.mark.xfail(strict=True, reason="a checkpoint in place of the tensors is a raw error", raises=KeyError)
 def test_the_tensors_of_a_checkpoint_are_no_model(saved, tmp_path):
     fit("mf", fit={"checkpoint": tmp_path / "run"})
     tensors, facts = read_tensors(tmp_path / "run")

@@ -212,7 +212,6 @@ def test_wrong_wishes_are_refused(by_name, call, error, message):
     check_refusal(lambda: call(by_name), error, message)
 
 
-@pytest.mark.xfail(strict=True, reason="what is no log is a raw AttributeError", raises=AttributeError)
 @pytest.mark.parametrize(
     "call", [lambda method: method.recommend(["u00"], exclude=5), lambda method: method.predictions_for(None)]
 )
@@ -249,7 +248,6 @@ def test_constants_alone_know_no_similar_items():
     check_refusal(lambda: method.similar_items(3), ParameterError, "need a model with item factors")
 
 
-@pytest.mark.xfail(strict=True, reason="what is like an item without ratings is told without a warning")
 def test_what_is_like_an_item_without_ratings_comes_with_a_warning(with_cold):
     with pytest.warns(ColdStartWarning):
         with_cold.similar_items(44, k=3)

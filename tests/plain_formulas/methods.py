@@ -254,7 +254,12 @@ def squares(state, weight, shift=lambda cell: 0.0):
 
 
 def scale(state, weight):
-    """What brings weights to the mean of 1/p over O, so that a penalty beside them means the same in all methods."""
+    """What brings weights to the mean of 1/p over O, so that a penalty beside them means the same in all methods.
+
+    Of methods that know no p, to what that would be: the pairs to a row.
+    """
+    if weight is by_one:
+        return state.size / len(state.labels)
     return sum(1 / state.p[cell] for cell in state.labels) / sum(weight(state, cell) for cell in state.labels)
 
 

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.grid import CellValues, Positions
 from verirec.data.ids import IdMap
 from verirec.data.predictions import Factors
@@ -47,7 +47,7 @@ class Fitted:
     parameters_
         Plain parameters at the time of training.
     propensities_
-        Of the whole log; not kept by `save`, nor are noise rates by group.
+        Of the whole log; not kept by `save`.
     history_, stopped_because_, best_epoch_, held_out_error_, judge_
         One entry an epoch, why training stopped, the epoch whose state was kept, its held-out error, and the estimator
         of that. It is of few rows, too rough to choose methods by: `estimate` on a held-out log has an interval.
@@ -121,6 +121,7 @@ class Fitted:
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Give the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
         self._require_fitted()
+        checked_log(log)
         if log.user_ids == self.user_ids_ and log.item_ids == self.item_ids_:
             return self.predictions
         places = [
@@ -180,6 +181,7 @@ class Fitted:
     def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
         if exclude is None:
             return None
+        checked_log(exclude)
         same = exclude.user_ids == self.user_ids_ and exclude.item_ids == self.item_ids_
         users, items = exclude.users, exclude.items
         if not same:
@@ -199,6 +201,7 @@ class Fitted:
         k = whole_number("k", k, least=1)
         if k > len(self.item_ids_) - 1:
             raise ParameterError(f"k must be at most the number of other items, {len(self.item_ids_) - 1:,}; got {k:,}")
+        self._warn_of_cold(np.empty(0, np.int64), np.array([position]))
         unit = factors.detach().numpy()
         unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
         cosines = unit @ unit[position]

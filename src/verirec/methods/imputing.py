@@ -94,10 +94,11 @@ class DRJL(DR):
         """Make g."""
         self.imputation_ = self.learner(1, model=self.imputation_model, penalty=self.imputation_penalty)
         self.asked_: tuple[Tensor, Tensor] | None = None
-        # Weights of all methods have the mean of 1/p: g's penalty then means the same in each, however sparse the log.
+        # Weights have the mean that 1/p has: g's penalty then means the same in all methods, and on sparse logs.
         weights = self.task_.weights
+        usual = weights.mean() if self.uses_propensities else 1 / self.task_.density
         own = self.imputation_weights(weights).mean()
-        self.imputation_scale_ = weights.mean() / own if own > 0 else torch.ones(())
+        self.imputation_scale_ = usual / own if own > 0 else torch.ones(())
 
     def row_labels(self, batch: Batch) -> Tensor:
         """Ask g, once a batch: f's loss takes what it says as it is, and its own loss learns from the same."""

@@ -11,7 +11,7 @@ import torch
 
 from verirec.data.ids import IdMap
 from verirec.exceptions import ModelFileError, ParameterError
-from verirec.losses import NoiseRates
+from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.methods.base import Method
 from verirec.methods.catalogue import catalogue
 from verirec.models import CustomModel, build_model
@@ -58,6 +58,8 @@ def load(folder: str | Path) -> Method:
     if not (path / FACTS).is_file():
         raise ModelFileError(f"{path} is no model folder: it has no {FACTS}")
     tensors, wrapped = read_tensors(path / TENSORS)
+    if wrapped.get("kind") != "model":
+        raise ModelFileError(f"{path / TENSORS}: not a model")
     text = (path / FACTS).read_bytes().decode(errors="replace")
     if wrapped.get("facts") != text:
         raise ModelFileError(f"{path / FACTS}: its contents were changed after it was written")
@@ -73,7 +75,7 @@ def load(folder: str | Path) -> Method:
     built.load_state_dict(tensors)
     method.model_ = built.eval()
     method.models_, method.parameters_ = {"prediction": method.model_}, facts["parameters"]
-    method.noise_rates_ = None if facts["noise_rates"] is None else NoiseRates(*facts["noise_rates"])
+    method.noise_rates_ = _read_rates(facts["noise_rates"])
     method.propensities_ = None
     method.history_, method.stopped_because_ = facts["history"], facts["stopped_because"]
     method.best_epoch_ = facts["best_epoch"]
@@ -86,5 +88,21 @@ def _ids(ids: IdMap) -> list[Any] | int:
     return values
 
 
-def _rates(rates: Any) -> list[float] | None:
-    return [rates.rho01, rates.rho10] if isinstance(rates, NoiseRates) else None
+def _rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
+    """Give rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
+    if isinstance(rates, NoiseRates):
+        return [rates.rho01, rates.rho10]
+    if rates is None:
+        return None
+    groups = {name: getattr(rates, name) for name in ("user_groups", "item_groups")}
+    kept = {name: np.asarray(of).tolist() for name, of in groups.items() if of is not None}
+    return {"rates": [_rates(one) for one in rates.rates], **kept}
+
+
+def _read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | None:
+    if isinstance(held, list):
+        return NoiseRates(held[0], held[1])
+    if held is None:
+        return None
+    rates = tuple(NoiseRates(*both) for both in held.pop("rates"))
+    return GroupedNoiseRates(rates, **{name: np.array(groups) for name, groups in held.items()})
