@@ -57,6 +57,11 @@ class LearntPropensities(Method):
         """Give 1/p of logits, p not below the floor."""
         return 1 / torch.sigmoid(logits).clamp_min(self.floor_)
 
+    def learnt_weights(self, batch: Batch) -> Tensor:
+        """Give 1/p of a batch's rows, as learnt, for losses that do not change them."""
+        with torch.no_grad():
+            return self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
+
     def propensity_loss(self, batch: Batch) -> Tensor:
         r"""Give the cross-entropy of o over the grid: :math:`|D|^{-1} [\sum_D softplus(z) - \sum_O z]`."""
         model = self.propensity_.model
@@ -90,10 +95,6 @@ class SDR(LearntPropensities, DRJL):
         super().build()
         self.build_propensity()
 
-    def _weights(self, batch: Batch) -> Tensor:
-        with torch.no_grad():
-            return self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
-
     def beyond_labels(self) -> None:
         """Say that there is nothing: a weighted mean of errors against labels is bounded."""
 
@@ -109,14 +110,14 @@ class SDR(LearntPropensities, DRJL):
 
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the self-normalised loss."""
-        weights = self._weights(batch)
+        weights = self.learnt_weights(batch)
         return (weights * self.errors_.errors(self.f(batch.users, batch.items), batch)).sum() / weights.sum()
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train the propensities, g, then f."""
         loss = self.propensity_loss(batch) + self.balance_weight * self.balance(batch) ** 2
         propensity_loss = self.propensity_.minimise(loss)
-        learnt = batch._replace(weights=self._weights(batch))
+        learnt = batch._replace(weights=self.learnt_weights(batch))
         imputation_loss = self.imputation_.minimise(self.imputation_loss(learnt))
         return {
             "loss": self.prediction_.minimise(self.prediction_loss(batch)),
@@ -150,11 +151,6 @@ class Balanced(LearntPropensities):
         """Train f and the propensities on the sum of all losses."""
         loss = self.prediction_loss(batch) + self.joint_loss(batch)
         return {"loss": minimise_together(loss, self.prediction_, self.propensity_)}
-
-    def learnt_weights(self, batch: Batch) -> Tensor:
-        """Give 1/p of a batch's rows, as learnt, f's loss not changing them."""
-        with torch.no_grad():
-            return self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
