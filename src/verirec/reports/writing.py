@@ -19,6 +19,7 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(folder, "<p>hello</p>", {"truth": None}).name
     'report.html'
@@ -73,6 +74,7 @@ def write_table(path: str | Path, frame: Any) -> None:
     Examples
     --------
     >>> import pandas as pd
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_table(Path(folder, "a.csv"), pd.DataFrame({"user": ["=1+1", "ann"]}))
     ...     Path(folder, "a.csv").read_text().split()
@@ -89,6 +91,7 @@ def write_file(path: str | Path, content: bytes) -> None:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_file(Path(folder, "a.txt"), b"hello")
     ...     Path(folder, "a.txt").read_text()
