@@ -141,7 +141,7 @@ def test_by_batch_h_is_taken_where_f_was_smallest_and_largest_in_the_epoch_so_fa
         low, high = min(seen, key=lambda one: one[0])[1], max(seen, key=lambda one: one[0])[1]
         compared.append(((method.noise_rates_.rho01, method.noise_rates_.rho10), bounded(1 - H[high], H[low])))
 
-    method = watched(name, see, anchors="batch")
+    method = watched(name, see, anchors="batch", grid_cells=200)
     assert len(compared) == 3 * 7
     assert len({found for found, _ in compared}) > 2
     for found, expected in compared:

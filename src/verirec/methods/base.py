@@ -106,7 +106,7 @@ class Method(Parameters, Fitted, ABC):
     penalty_features: float = 10.0
     learning_rate: float = 0.01
     batch_size: int = 2_048
-    grid_cells: int = 4_096
+    grid_cells: int = 16_384
     epochs: int = 500
     patience: int | None = 8
     validation: float = 0.1

@@ -127,9 +127,9 @@ class Task:
 
     @cached_property
     def _rectangle(self) -> tuple[int, int]:
-        """Sides of a batch's rectangle: about square, as each user and each item in it costs a look-up."""
+        """Sides of a batch's rectangle: in the grid's own shape, so that users and items come up equally often."""
         n_users, n_items = self.shape
-        width = min(n_items, max(1, round(self.grid_cells**0.5)))
+        width = min(n_items, self.grid_cells, max(1, round((self.grid_cells * n_items / n_users) ** 0.5)))
         return min(n_users, max(1, self.grid_cells // width)), width
 
     @property
