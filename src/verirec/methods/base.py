@@ -266,6 +266,7 @@ class Method(Parameters, Fitted, ABC):
         held_out = None if rest is None else self._judge_of(rest, _part(fitted, 1 - share), rates, seed)
         device = _device(self.device)
         cells = self.grid_cells if self.needs_grid else 0
+        self.judge_ = None if held_out is None else held_out.estimator.name
         self._remember(log, train_log, fitted)
         self.parameters_ = self.savable_parameters()
         self.task_ = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
@@ -333,7 +334,6 @@ class Method(Parameters, Fitted, ABC):
         name = self.stop_on or ("ome-dr" if rates is not None else self.judged_by)
         if ESTIMATORS[name].denoised and rates is None:
             raise ParameterError(f"stop_on={name!r} needs noise_rates or an audit")
-        self.judge_ = name
         return HeldOut(rest, fitted, name, rates, self.loss, seed)
 
     def check_parameters(self) -> None:

@@ -50,7 +50,8 @@ class Fitted:
         Of the whole log; not kept by `save`.
     history_, stopped_because_, best_epoch_, held_out_error_, judge_
         One entry an epoch, why training stopped, the epoch whose state was kept, its held-out error, and the estimator
-        of that. It is of few rows, too rough to choose methods by: `estimate` on a held-out log has an interval.
+        of that (`None` without held-out rows). It is of few rows, too rough to choose methods by: `estimate` on a
+        held-out log has an interval.
     cold_users_, cold_items_
         True where there was no rating to learn from.
     """
@@ -67,7 +68,7 @@ class Fitted:
     stopped_because_: str
     best_epoch_: int
     held_out_error_: float
-    judge_: str
+    judge_: str | None
     cold_users_: npt.NDArray[np.bool_]
     cold_items_: npt.NDArray[np.bool_]
     prediction_: Learner

@@ -43,6 +43,7 @@ def save_method(method: Method, folder: Path) -> Path:
         "history": method.history_,
         "stopped_because": method.stopped_because_,
         "best_epoch": method.best_epoch_,
+        "judge": method.judge_,
         "held_out_error": method.held_out_error_ if np.isfinite(method.held_out_error_) else None,
     }
     text = json.dumps(facts, indent=1)
@@ -78,12 +79,12 @@ def load(folder: str | Path) -> Method:
     method.noise_rates_ = _read_rates(facts["noise_rates"])
     method.propensities_ = None
     method.history_, method.stopped_because_ = facts["history"], facts["stopped_because"]
-    method.best_epoch_ = facts["best_epoch"]
+    method.best_epoch_, method.judge_ = facts["best_epoch"], facts["judge"]
     method.held_out_error_ = float("nan") if facts["held_out_error"] is None else facts["held_out_error"]
     return method
 
 
-def _ids(ids: IdMap) -> list[Any] | int:
+def _ids(ids: IdMap) -> list[Any]:
     values: list[Any] = ids.ids().tolist()
     return values
 
