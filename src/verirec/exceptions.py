@@ -158,6 +158,10 @@ class DivergenceWarning(VerirecWarning):
     """A loss has no minimum, or ran away; the best state is kept."""
 
 
+class MissingExtraWarning(VerirecWarning):
+    """Something optional is not installed; what is done without it is the same, and slower."""
+
+
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 

@@ -88,6 +88,7 @@ class SDR(LearntPropensities, DRJL):
     name: ClassVar[str] = "sdr"
     paper: ClassVar[str] = "Li et al. 2023, StableDR: stabilized doubly robust learning"
     summary: ClassVar[str] = "self-normalised, propensities held to a balance"
+    sweeps: ClassVar[bool] = False
     judged_by: ClassVar[str] = "sdr"
 
     def build(self) -> None:
@@ -184,13 +185,14 @@ class DRV2(Balanced, DRJL):
     name: ClassVar[str] = "dr-v2"
     paper: ClassVar[str] = "Li et al. 2023, Propensity matters: towards achieving balanced causal inference (DR-V2)"
     summary: ClassVar[str] = "DR-JL, propensities learnt along"
+    sweeps: ClassVar[bool] = False
 
     def build(self) -> None:
         """Make g and the propensities."""
         super().build()
         self.build_propensity()
 
-    def correction_weights(self, batch: Batch) -> Tensor:
+    def row_weights(self, batch: Batch) -> Tensor:
         """Give 1/p as learnt."""
         return self.learnt_weights(batch)
 

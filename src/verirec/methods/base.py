@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ from verirec.training.stopping import HeldOut
 from verirec.training.task import Batch, Task
 from verirec.words import short
 
+STEPS_BETWEEN: Final = 50
+"""Steps that pass at least between two judgements: on a small log an epoch is a few milliseconds."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Method(Parameters, Fitted, ABC):
@@ -57,6 +60,10 @@ class Method(Parameters, Fitted, ABC):
         Precisions of normal priors: of each kind of parameter half the squares times its penalty, divided by the number
         of rows (by what they are worth, where they are weighted), is added to the mean loss of a pair. A penalty of 4
         stands for parameters of about 1/2, whatever the size of the log.
+    solver
+        "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
+        lie above the loss (`verirec.training.sweeps`); for many methods, with cross-entropy and models "mf",
+        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit.
     learning_rate, batch_size, grid_cells
         Of Adam; rows of the log and cells of the grid in a batch.
     epochs, patience
@@ -82,6 +89,8 @@ class Method(Parameters, Fitted, ABC):
     """Whether it corrects for noise."""
     judged_by: ClassVar[str] = "naive"
     """The estimator that stops it where noise rates are not known."""
+    sweeps: ClassVar[bool] = False
+    """Whether it can be trained by sweeps."""
     needs_all_propensities: ClassVar[bool] = False
     """Whether its loss has propensities of pairs that nobody rated."""
     limits: ClassVar[Limits] = {
@@ -104,6 +113,7 @@ class Method(Parameters, Fitted, ABC):
     penalty_factors: float = 8.0
     penalty_constants: float = 4.0
     penalty_features: float = 10.0
+    solver: Literal["auto", "gradient", "sweep"] = "auto"
     learning_rate: float = 0.01
     batch_size: int = 2_048
     grid_cells: int = 16_384
@@ -123,8 +133,26 @@ class Method(Parameters, Fitted, ABC):
     def build(self) -> None:
         """Make what is trained besides the prediction model."""
 
+    def start(self) -> None:
+        """Get ready to train, once all is built."""
+
     def begin_epoch(self, epoch: int) -> None:
         """Get ready for an epoch."""
+
+    def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
+        """Train for an epoch, a batch at a time; gives losses by name."""
+        for batch in self.task_.batches(epoch):
+            yield self.step(batch)
+
+    @property
+    def passes_between(self) -> int:
+        """Steps that pass at least between two judgements."""
+        return STEPS_BETWEEN
+
+    @property
+    def settled(self) -> bool:
+        """Whether more training would change nothing: never, by random batches."""
+        return False
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train on a batch, in the order of the method's paper."""
@@ -276,6 +304,7 @@ class Method(Parameters, Fitted, ABC):
         self.prediction_ = self.learner(0)
         self.build()
         self._guard_penalty()
+        self.start()
         plan = replace(plan, key=self._key(log, rates, fitted, seed))
         self._finish(train(self, self.f, self.task_, held_out, self.patience, plan))
 
@@ -340,8 +369,19 @@ class Method(Parameters, Fitted, ABC):
         """Raise `ParameterError` for a parameter that is not what it must be; `fit` does so first."""
         self.check_numbers()
         one_of("loss", self.loss, tuple(LOSSES))
+        one_of("solver", self.solver, ("auto", "gradient", "sweep"))
+        if self.solver == "sweep" and not self.sweeps:
+            raise self.no_sweeps(f"{self.name} has none")
         if self.stop_on is not None:
             one_of("stop_on", self.stop_on, tuple(name for name, one in ESTIMATORS.items() if not one.everywhere))
+
+    @staticmethod
+    def no_sweeps(why: str) -> ParameterError:
+        """Make the error of a method that cannot be trained by sweeps, and name those that can."""
+        from verirec.methods.catalogue import catalogue
+
+        able = ", ".join(name for name, one in catalogue.items() if one.sweeps)
+        return ParameterError(f'solver="sweep": {why}; take "auto" or "gradient". Methods with sweeps are {able}')
 
     def _key(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities, seed: int) -> str:
         """Give a checksum of all that decides how training goes."""

@@ -24,10 +24,10 @@ from verirec.data.predictions import as_predictions
 from verirec.estimators.inputs import Rates
 from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates, correct_labels
-from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL, EIB
 from verirec.methods.naive import MF
 from verirec.methods.parameters import Limits
+from verirec.methods.sweeping import Sweeping
 from verirec.methods.weighting import IPS
 from verirec.nuisances.label_model import LabelModel
 from verirec.nuisances.propensities import Propensities
@@ -39,7 +39,7 @@ Anchors = Literal["epoch", "batch", "fixed"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Denoising(Method):
+class Denoising(Sweeping):
     r"""Correction for noise, and where rates are not known, their estimation along the way.
 
     Parameters
@@ -81,6 +81,10 @@ class Denoising(Method):
         if self.noise_rates_ is not None:
             errors.use(self.noise_rates_, self.task_)
         return errors
+
+    def why_no_sweeps(self) -> str | None:
+        """Say that forward correction is for gradients."""
+        return super().why_no_sweeps() if self.correction == "surrogate" else "they are for correction='surrogate'"
 
     def starting_rates(self, log: FeedbackLog, fitted: Propensities, rates: Rates | None) -> Rates:
         """Take the rates given, or start from the extremes of h."""

@@ -95,11 +95,13 @@ class Fitted:
         self.models_ = {name: learner.model.cpu().eval() for name, learner in self.learners().items()}
         self.model_.forget_cold(*(side.cpu() for side in self.task_.cold))
         for parameter in (one for model in self.models_.values() for one in model.parameters()):
-            parameter.grad = None
+            parameter.grad, parameter.data = None, parameter.data.contiguous()
         self.history_, self.stopped_because_ = outcome.history, outcome.reason
         self.best_epoch_, self.held_out_error_ = outcome.best_epoch, outcome.best_value
         for name in ("task_", "errors_", "side_", *(f"{name}_" for name in self.models_)):
             delattr(self, name)
+        for name in ("sweeper_", "pairings_"):
+            vars(self).pop(name, None)
 
     @property
     def shape_(self) -> tuple[int, int]:

@@ -15,13 +15,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
+from verirec.methods.sweeping import Sweeping
+from verirec.training.sweeps.grid import OneLabel, Sigmoids
 from verirec.training.task import Batch
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DR(Method):
+class DR(Sweeping):
     """Doubly robust with one imputed label for all pairs: the inverse-propensity mean of the (corrected) labels."""
 
     name: ClassVar[str] = "dr"
@@ -43,7 +44,7 @@ class DR(Method):
         """Give g of a batch's rectangle, detached."""
         return self.prior_
 
-    def correction_weights(self, batch: Batch) -> Tensor | float:
+    def row_weights(self, batch: Batch) -> Tensor:
         """Give w of a batch's rows."""
         return batch.weights
 
@@ -54,8 +55,8 @@ class DR(Method):
             return None
         whole = self.task_.users, self.task_.items, self.task_.labels, self.task_.weights
         none = self.task_.users[:0]
-        w = self.correction_weights(Batch(none, *whole, none, none))
-        weights = np.asarray(w.cpu() if isinstance(w, Tensor) else np.full(len(labels), w), dtype=np.float64)
+        w = self.row_weights(Batch(none, *whole, none, none)).expand(len(labels))
+        weights = np.asarray(w.cpu(), dtype=np.float64)
         prior = float(np.clip(np.average(labels, weights=weights), 0, 1))
         targets = prior + weights * (labels - prior)
         return np.asarray(targets - np.clip(targets, 0, 1))
@@ -63,10 +64,22 @@ class DR(Method):
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the doubly robust loss."""
         logits = self.f(batch.users, batch.items)
-        errors = self.errors_.errors(logits, batch)
-        imputed = self.errors_.imputed(logits, self.row_labels(batch).detach())
+        missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
         everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch)).mean()
-        return everywhere + self.over_log(self.correction_weights(batch) * (errors - imputed))
+        return everywhere + self.over_log(self.row_weights(batch) * missed)
+
+    def sweep(self) -> dict[str, Tensor]:
+        """Improve f: imputed labels pull everywhere, and on the rows what those miss."""
+        sweeper, f = self.sweeper_, self.pairings_["prediction"]
+        batch, g = sweeper.batch, self.swept_labels()
+        pull = self.row_weights(batch) * (self.errors_.labels(batch) - g.at_rows(sweeper.rows))
+        loss = sweeper.on_grid(f, g, pull)
+        self.after_prediction(self.task_.glimpse(sweeper.done))
+        return {"loss": loss}
+
+    def swept_labels(self) -> Sigmoids:
+        """Give g, for sweeps."""
+        return OneLabel(float(self.prior_))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -115,9 +128,8 @@ class DRJL(DR):
         """Give what the imputed errors of the rows miss, with a gradient for g; f is held fixed."""
         with torch.no_grad():
             logits = self.f(batch.users, batch.items)
-            errors = self.errors_.errors(logits, batch)
         labels, self.asked_ = self.row_labels(batch), None
-        return errors - self.errors_.imputed(logits, labels)
+        return self.errors_.gap(logits, batch, labels)
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
         """Give the weights of the squares, from w = 1/p."""
@@ -133,9 +145,20 @@ class DRJL(DR):
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train f, then g."""
-        loss = self.prediction_.minimise(self.prediction_loss(batch))
-        self.after_prediction(batch)
-        return {"loss": loss, "imputation_loss": self.imputation_.minimise(self.imputation_loss(batch))}
+        losses = super().step(batch)
+        return losses | {"imputation_loss": self.imputation_.minimise(self.imputation_loss(batch))}
+
+    def swept_labels(self) -> Sigmoids:
+        """Give g, for sweeps."""
+        return Sigmoids(self.pairings_["imputation"])
+
+    def sweep(self) -> dict[str, Tensor]:
+        """Improve f, then g."""
+        losses, sweeper = super().sweep(), self.sweeper_
+        batch, rise = sweeper.batch, self.errors_.loss.rise(sweeper.logits(self.pairings_["prediction"]))
+        weights = self.imputation_scale_ * self.imputation_weights(batch.weights) * rise**2
+        loss = sweeper.on_squares(self.pairings_["imputation"], weights, self.errors_.labels(batch))
+        return losses | {"imputation_loss": loss}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -151,9 +174,9 @@ class EIB(DRJL):
     uses_propensities: ClassVar[bool] = False
     judged_by: ClassVar[str] = "naive"
 
-    def correction_weights(self, batch: Batch) -> float:
+    def row_weights(self, batch: Batch) -> Tensor:
         """Give 1."""
-        return 1.0
+        return torch.ones(())
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
         """Give 1."""
@@ -220,12 +243,13 @@ class TDR(DRJL):
     name: ClassVar[str] = "tdr"
     paper: ClassVar[str] = "Li et al. 2023, TDR-CL: targeted doubly robust collaborative learning"
     summary: ClassVar[str] = "DR-JL with a targeted step"
+    sweeps: ClassVar[bool] = False
     needs_all_propensities: ClassVar[bool] = True
 
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the doubly robust loss with targeted errors."""
         logits = self.f(batch.users, batch.items)
-        missed = self.errors_.errors(logits, batch) - self.errors_.imputed(logits, self.row_labels(batch).detach())
+        missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
         lever = batch.weights - 1
         epsilon = (lever * missed).sum() / (lever**2).sum().clamp_min(1e-12)
         self.epsilon_ = epsilon.detach()

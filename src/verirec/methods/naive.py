@@ -10,13 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.methods.base import Method
+from verirec.methods.weighting import RowLoss
 from verirec.methods.parameters import Limits
 from verirec.training.task import Batch
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MF(Method):
+class MF(RowLoss):
     r"""Matrix factorisation on the log as it stands: :math:`|O|^{-1} \sum_O e`. Koren et al. (2009)."""
 
     name: ClassVar[str] = "mf"
@@ -29,9 +29,9 @@ class MF(Method):
         labels = self.errors_.targets(self.task_)
         return None if labels is None else np.asarray((labels - np.clip(labels, 0, 1)) / self.task_.density)
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the mean error of the rows."""
-        return self.errors_.errors(self.f(batch.users, batch.items), batch).mean()
+    def row_weights(self, batch: Batch) -> Tensor:
+        """Give one for all rows, so that their errors are averaged."""
+        return torch.tensor(1 / self.task_.density)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,6 +49,7 @@ class TMF(MF):
     """
 
     name: ClassVar[str] = "t-mf"
+    sweeps: ClassVar[bool] = False
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (T-CE)"
     summary: ClassVar[str] = "drops the positives that fit worst"
 
@@ -97,6 +98,7 @@ class RMF(MF):
     """
 
     name: ClassVar[str] = "r-mf"
+    sweeps: ClassVar[bool] = False
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (R-CE)"
     summary: ClassVar[str] = "counts rows less that fit badly"
 
@@ -128,6 +130,7 @@ class LCDMF(MF):
     """
 
     name: ClassVar[str] = "lcd-mf"
+    sweeps: ClassVar[bool] = False
     paper: ClassVar[str] = "label correction as named in the paper's Table 2; the schedule is ours"
     summary: ClassVar[str] = "mixes labels with what the model says"
 

@@ -1,4 +1,4 @@
-"""Inverse propensities: IPS and SNIPS."""
+"""Weighted rows: IPS and SNIPS."""
 
 from __future__ import annotations
 
@@ -9,12 +9,30 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from verirec.methods.base import Method
+from verirec.methods.sweeping import Sweeping
 from verirec.training.task import Batch
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IPS(Method):
+class RowLoss(Sweeping):
+    r"""Losses of the rows alone: :math:`|D|^{-1} \sum_O a\, e`, and what a weighs."""
+
+    def prediction_loss(self, batch: Batch) -> Tensor:
+        """Give the weighted sum, per pair of the grid."""
+        return self.over_log(self.row_weights(batch) * self.errors_.errors(self.f(batch.users, batch.items), batch))
+
+    def sweep(self) -> dict[str, Tensor]:
+        """Improve f."""
+        batch = self.sweeper_.batch
+        labels = self.errors_.labels(batch)
+        weights = self.row_weights(batch).expand_as(labels).contiguous()
+        loss = self.sweeper_.on_rows(self.pairings_["prediction"], weights, weights * labels)
+        self.after_prediction(self.task_.glimpse(self.sweeper_.done))
+        return {"loss": loss}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IPS(RowLoss):
     r"""Inverse propensity scoring: :math:`|D|^{-1} \sum_O e / \hat p`. Schnabel et al. (2016)."""
 
     name: ClassVar[str] = "ips"
@@ -30,9 +48,9 @@ class IPS(Method):
         weights = self.task_.weights.cpu().double().numpy()
         return np.asarray(weights * (labels - np.clip(labels, 0, 1)))
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted sum, per pair of the grid."""
-        return self.over_log(batch.weights * self.errors_.errors(self.f(batch.users, batch.items), batch))
+    def row_weights(self, batch: Batch) -> Tensor:
+        """Give 1/p."""
+        return batch.weights
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -43,7 +61,6 @@ class SNIPS(IPS):
     paper: ClassVar[str] = "Swaminathan, Joachims 2015, The self-normalized estimator for counterfactual learning"
     summary: ClassVar[str] = "weighs rows by 1/p, which add up to 1"
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted mean."""
-        errors = self.errors_.errors(self.f(batch.users, batch.items), batch)
-        return (batch.weights * errors).sum() / batch.weights.sum()
+    def row_weights(self, batch: Batch) -> Tensor:
+        """Give 1/p, made to add up to the grid."""
+        return batch.weights / (self.task_.density * batch.weights.mean())

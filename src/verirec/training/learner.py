@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import torch
@@ -37,20 +39,38 @@ class Learner:
     """
 
     def __init__(self, model: Model, penalties: Penalties, learning_rate: float, rows: float = 1.0) -> None:
-        self.model = model
-        parameters = [one for one in model.parameters() if one.requires_grad]
-        self.flat = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in parameters]))
-        self.flat.grad = torch.zeros_like(self.flat)
-        self.decay = torch.zeros_like(self.flat)
-        strengths = {id(one): penalties.of(part.kind) / rows for part in model.penalised() for one in part.parameters}
-        start = 0
-        for one in parameters:
-            place = slice(start, start + one.numel())
-            one.data = self.flat.data[place].view(one.shape)
-            one.grad = self.flat.grad[place].view(one.shape)
-            self.decay[place] = strengths.get(id(one), 0.0)
-            start = place.stop
-        self.optimiser = torch.optim.Adam([self.flat], lr=learning_rate, eps=_EPSILON, fused=True)
+        self.model, self.penalties, self.learning_rate, self.rows = model, penalties, learning_rate, rows
+
+    @cached_property
+    def flat(self) -> nn.Parameter:
+        """All parameters in one tensor, of which they become views, as do their gradients."""
+        parameters = [one for one in self.model.parameters() if one.requires_grad]
+        flat = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in parameters]))
+        flat.grad = torch.zeros_like(flat)
+        for one, place in zip(parameters, self._places(parameters), strict=True):
+            one.data = flat.data[place].view(one.shape)
+            one.grad = flat.grad[place].view(one.shape)
+        return flat
+
+    @cached_property
+    def decay(self) -> Tensor:
+        """The penalty of each parameter."""
+        parameters = [one for one in self.model.parameters() if one.requires_grad]
+        decay = torch.zeros_like(self.flat)
+        kinds = {id(one): part.kind for part in self.model.penalised() for one in part.parameters}
+        for one, place in zip(parameters, self._places(parameters), strict=True):
+            decay[place] = self.penalties.of(kinds[id(one)]) / self.rows if id(one) in kinds else 0.0
+        return decay
+
+    @staticmethod
+    def _places(parameters: list[nn.Parameter]) -> list[slice]:
+        ends = list(accumulate(one.numel() for one in parameters))
+        return [slice(end - one.numel(), end) for one, end in zip(parameters, ends, strict=True)]
+
+    @cached_property
+    def optimiser(self) -> torch.optim.Adam:
+        """Adam, made when it is first asked for: sweeps never do."""
+        return torch.optim.Adam([self.flat], lr=self.learning_rate, eps=_EPSILON, fused=True)
 
     def minimise(self, loss: Tensor) -> Tensor:
         """Take one step down; gives the loss as it was, detached."""
@@ -59,7 +79,12 @@ class Learner:
     def state(self) -> dict[str, Tensor]:
         """Give all that a checkpoint needs: parameters and the optimiser's moments, by name."""
         named = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        return named | {f"adam.{name}": value for name, value in self.optimiser.state[self.flat].items()}
+        used = "optimiser" in vars(self)
+        return (
+            named | {f"adam.{name}": value for name, value in self.optimiser.state[self.flat].items()}
+            if used
+            else named
+        )
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Go on from a checkpoint."""

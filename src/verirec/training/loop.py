@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,11 +16,9 @@ from verirec.models import Model
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner
 from verirec.training.stopping import HeldOut, Patience
-from verirec.training.task import Batch, Task
+from verirec.training.task import Task
 from verirec.training.threads import one_thread, seeded
 
-STEPS_BETWEEN: Final = 50
-"""Steps that pass at least between two judgements: on a small log an epoch is a few milliseconds."""
 _RUNAWAY: Final = 1e4
 _ADVICE: Final = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
 
@@ -35,8 +33,16 @@ class Trainable(Protocol):
     def begin_epoch(self, epoch: int) -> None:
         """Get ready for an epoch."""
 
-    def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train on a batch; gives losses by name, detached."""
+    def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
+        """Train for an epoch, a step or a sweep at a time; gives losses by name, detached."""
+
+    @property
+    def passes_between(self) -> int:
+        """How many of these pass at least between two judgements: on a small log they take a few milliseconds."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether more training would change nothing."""
 
     def learners(self) -> dict[str, Learner]:
         """Give all that is trained, by name."""
@@ -136,23 +142,26 @@ class _Run:
         """Train for an epoch, judge if it is time to, and decide whether to go on."""
         self.method.begin_epoch(self.done)
         sums: dict[str, Tensor] = {}
+        count = 0
         # Modules of a user's own may draw from torch's global numbers, as dropout does: the same ones each time.
         with seeded(self.task.seed, self.done):
-            for batch in self.task.batches(self.done):
-                for name, value in self.method.step(batch).items():
+            for losses in self.method.passes(self.done):
+                count += 1
+                for name, value in losses.items():
                     sums[name] = sums[name] + value if name in sums else value
         self.done += 1
-        self.since_judged += self.task.steps
-        entry: dict[str, Any] = {name: float(total) / self.task.steps for name, total in sums.items()}
+        self.since_judged += count
+        entry: dict[str, Any] = {name: float(total) / count for name, total in sums.items()}
         entry |= self.method.facts()
         self.outcome.history.append(entry)
-        last = self.done >= self.plan.epochs
+        settled = self.method.settled
+        last = self.done >= self.plan.epochs or settled
         if not all(math.isfinite(value) for value in entry.values()) or abs(entry["loss"]) > _RUNAWAY:
             self._diverged()
-        elif self.since_judged >= STEPS_BETWEEN or last:
+        elif self.since_judged >= self.method.passes_between or last:
             self._judge(entry)
             if self.outcome.reason == "" and last:
-                self.outcome.reason = f"all {self.plan.epochs} epochs"
+                self.outcome.reason = "settled" if settled else f"all {self.plan.epochs} epochs"
             if self.plan.checkpoint is not None:
                 self._save(self.plan.checkpoint)
         self.plan.progress(self.done, self.plan.epochs, entry.get("held_out", math.nan))

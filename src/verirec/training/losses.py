@@ -24,25 +24,40 @@ class LogitLoss(ABC):
     """A loss of logits."""
 
     @abstractmethod
+    def base(self, logits: Tensor) -> Tensor:
+        """Give l(f, 0), elementwise."""
+
+    @abstractmethod
+    def rise(self, logits: Tensor) -> Tensor:
+        """Give l(f, 1) - l(f, 0), elementwise."""
+
     def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
         """Give l(f, y), elementwise."""
+        return self.base(logits) + labels * self.rise(logits)
 
 
 class LogLoss(LogitLoss):
     """Cross-entropy: softplus(z) - y z."""
 
-    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
-        """Give l(f, y), elementwise."""
-        return softplus(logits) - labels * logits
+    def base(self, logits: Tensor) -> Tensor:
+        """Give softplus(z)."""
+        return softplus(logits)
+
+    def rise(self, logits: Tensor) -> Tensor:
+        """Give -z."""
+        return -logits
 
 
 class SquaredLoss(LogitLoss):
     """Squared error of the probability: f^2 + y (1 - 2 f)."""
 
-    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
-        """Give l(f, y), elementwise."""
-        f = torch.sigmoid(logits)
-        return f * f + labels * (1 - 2 * f)
+    def base(self, logits: Tensor) -> Tensor:
+        """Give f^2."""
+        return torch.sigmoid(logits) ** 2
+
+    def rise(self, logits: Tensor) -> Tensor:
+        """Give 1 - 2 f."""
+        return 1 - 2 * torch.sigmoid(logits)
 
 
 LOSSES: dict[str, Callable[[], LogitLoss]] = {"log": LogLoss, "squared": SquaredLoss}
@@ -54,13 +69,25 @@ class Plain:
     def __init__(self, loss: LogitLoss) -> None:
         self.loss = loss
 
+    def labels(self, batch: Batch) -> Tensor:
+        """Give the labels of a batch's rows, as the loss takes them."""
+        return batch.labels
+
+    def soft(self, soft_labels: Tensor) -> Tensor:
+        """Give imputed labels g, as the loss takes them."""
+        return soft_labels
+
     def errors(self, logits: Tensor, batch: Batch) -> Tensor:
         """Give e of a batch's rows."""
-        return self.loss(logits, batch.labels)
+        return self.loss(logits, self.labels(batch))
 
-    def imputed(self, logits: Tensor, soft_labels: Tensor | float) -> Tensor:
+    def imputed(self, logits: Tensor, soft_labels: Tensor) -> Tensor:
         r"""Give :math:`\hat e = l(f, g)` for imputed soft labels g."""
-        return self.loss(logits, soft_labels)
+        return self.loss(logits, self.soft(soft_labels))
+
+    def gap(self, logits: Tensor, batch: Batch, soft_labels: Tensor) -> Tensor:
+        r"""Give :math:`e - \hat e` of a batch's rows: what does not depend on labels drops out."""
+        return (self.labels(batch) - self.soft(soft_labels)) * self.loss.rise(logits)
 
     def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
         """Give the labels that the loss is of, of all rows; `None` for a loss that is always bounded below."""
@@ -79,11 +106,9 @@ class Surrogate(Plain):
     rates: NoiseRates | GroupedNoiseRates
     by_row: Tensor | None = None
 
-    def errors(self, logits: Tensor, batch: Batch) -> Tensor:
-        r"""Give :math:`\tilde e` of a batch's rows."""
-        if self.by_row is not None:
-            return self.loss(logits, self.by_row[batch.rows])
-        return self.loss(logits, (batch.labels - self.rho10) / self.kappa)
+    def labels(self, batch: Batch) -> Tensor:
+        r"""Give :math:`\tilde r` of a batch's rows."""
+        return (batch.labels - self.rho10) / self.kappa if self.by_row is None else self.by_row[batch.rows]
 
     def targets(self, task: Task) -> npt.NDArray[np.float64]:
         """Give the corrected labels."""
@@ -107,30 +132,43 @@ class Forward(Plain):
 
     rates: NoiseRates
 
-    def errors(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Give the log loss of a batch's labels as they are."""
-        return self._of_noisy(logits, batch.labels)
+    def soft(self, soft_labels: Tensor) -> Tensor:
+        """Give imputed labels as noise would have left them."""
+        return self.rates.rho10 + (1 - self.rates.rho01 - self.rates.rho10) * soft_labels
 
     def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
         """Give none where the loss is bounded: without both kinds of noise a probability can be 0, and it is not."""
         return None if min(self.rates.rho01, self.rates.rho10) > 0 else super().targets(task)
 
-    def imputed(self, logits: Tensor, soft_labels: Tensor | float) -> Tensor:
-        """Give the log loss of imputed labels as noise would have left them."""
-        rates = self.rates
-        return self._of_noisy(logits, rates.rho10 + (1 - rates.rho01 - rates.rho10) * soft_labels)
-
-    def _of_noisy(self, logits: Tensor, labels: Tensor | float) -> Tensor:
-        # P(r = 1) = [(1 - rho01) e^z + rho10] / (1 + e^z); the denominators of both classes are the same.
-        positive = _log_sum(logits, 1 - self.rates.rho01, self.rates.rho10)
-        negative = _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
-        return softplus(logits) - negative - labels * (positive - negative)
-
     def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
         """Take one pair of rates for all."""
         if not isinstance(rates, NoiseRates):
             raise NotImplementedError("forward correction takes one pair of noise rates for all pairs")
+        self.rates, self.loss = rates, NoisyLogLoss(rates)
+
+
+class NoisyLogLoss(LogitLoss):
+    """Cross-entropy of what noise makes of a prediction: -y log q - (1 - y) log(1 - q), q = rho10 + kappa f.
+
+    Parameters
+    ----------
+    rates
+        Of the noise.
+    """
+
+    def __init__(self, rates: NoiseRates) -> None:
         self.rates = rates
+
+    # q = [(1 - rho01) e^z + rho10] / (1 + e^z); the denominators of both classes are the same.
+
+    def base(self, logits: Tensor) -> Tensor:
+        """Give -log(1 - q)."""
+        return softplus(logits) - _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
+
+    def rise(self, logits: Tensor) -> Tensor:
+        """Give log(1 - q) - log(q)."""
+        negative = _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
+        return negative - _log_sum(logits, 1 - self.rates.rho01, self.rates.rho10)
 
 
 def _log_sum(logits: Tensor, of_exponential: float, constant: float) -> Tensor:

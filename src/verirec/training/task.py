@@ -132,6 +132,15 @@ class Task:
         width = min(n_items, self.grid_cells, max(1, round((self.grid_cells * n_items / n_users) ** 0.5)))
         return min(n_users, max(1, self.grid_cells // width)), width
 
+    def glimpse(self, epoch: int) -> Batch:
+        """Give one batch of random rows and a rectangle, without the rest of the epoch."""
+        random = self.generator(6, epoch)
+        rows = torch.randint(len(self.log), (min(self.batch_size, len(self.log)),), generator=random).to(self.device)
+        columns = (column[rows] for column in (self.users, self.items, self.labels, self.weights))
+        height, width = self._rectangle if self.grid_cells else (0, 0)
+        sides = (torch.randint(n, (m,), generator=random) for n, m in zip(self.shape, (height, width), strict=True))
+        return Batch(rows, *columns, *(side.to(self.device) for side in sides))
+
     @property
     def steps(self) -> int:
         """Batches of an epoch."""

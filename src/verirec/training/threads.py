@@ -23,6 +23,14 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def work_threads() -> int:
+    """Give how many threads large work may use: as many as torch had before `one_thread`, by OMP_NUM_THREADS or its own.
+
+    Only what does not depend on their number is done by more than one.
+    """
+    return torch.get_num_threads()
+
+
 @contextmanager
 def seeded(*numbers: int) -> Iterator[None]:
     """Let torch's global random numbers be those of a seed, and put their state back."""

@@ -1,0 +1,101 @@
+"""Methods that can be trained by sweeps: what they have in common, and when sweeps fit."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import torch
+from torch import Tensor
+
+from verirec.exceptions import MissingExtraWarning, warn_caller
+from verirec.methods.base import Method
+from verirec.models import FactorModel
+from verirec.training.sweeps.rows import compiled_rows
+from verirec.training.sweeps.solver import Sweeper
+from verirec.training.task import Batch
+from verirec.training.threads import work_threads
+
+PASSES_BETWEEN: Final = 2
+_SETTLED: Final = 1e-4
+_LARGE: Final = 200_000
+"""Rows from which on it matters whether there is a compiler."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Sweeping(Method):
+    r"""A method whose loss, with cross-entropy, is a regression on pseudo-labels: see `verirec.training.sweeps`."""
+
+    sweeps: ClassVar[bool] = True
+
+    @abstractmethod
+    def sweep(self) -> dict[str, Tensor]:
+        """Improve all models once; gives losses by name."""
+
+    def start(self) -> None:
+        """Get ready to sweep, if that fits and is wanted."""
+        super().start()
+        why_not = self.why_no_sweeps()
+        if self.solver == "gradient" or (self.solver == "auto" and why_not is not None):
+            return
+        if why_not is not None:
+            raise self.no_sweeps(why_not)
+        if compiled_rows() is None and (self.solver == "sweep" or len(self.task_.log) >= _LARGE):
+            warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
+        self.sweeper_ = Sweeper(self.task_, work_threads())
+        self.pairings_ = {name: self.sweeper_.pairing(one) for name, one in self.learners().items()}
+        with torch.no_grad():
+            for pairing in self.pairings_.values():
+                pairing.start_from(_logit(self.usual_label()))
+
+    def why_no_sweeps(self) -> str | None:
+        """Say why sweeps do not fit; `None` where they do."""
+        if self.loss != "log":
+            return 'they are for loss="log"'
+        if not all(isinstance(one.model, FactorModel) for one in self.learners().values()):
+            return 'they are for models "mf", "constants" and "features"'
+        if self.task_.device.type != "cpu":
+            return 'they are for device="cpu"'
+        return None
+
+    def usual_label(self) -> float:
+        """Give the mean label of the rows, weighted as the method does."""
+        weights, labels = self.row_weights(self.sweeper_.batch), self.errors_.labels(self.sweeper_.batch)
+        weighted = weights * labels
+        return float(weighted.sum() / (weights.sum() if weights.ndim else weights * len(labels)))
+
+    @abstractmethod
+    def row_weights(self, batch: Batch) -> Tensor:
+        """Give the weight of each row's error in the loss, per pair of the grid; one for all, or shape (b,)."""
+
+    def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
+        """Sweep once, or take the steps of an epoch."""
+        if not self.sweeping:
+            yield from super().passes(epoch)
+            return
+        self.sweeper_.done = epoch
+        with torch.no_grad():
+            yield self.sweep()
+
+    @property
+    def sweeping(self) -> bool:
+        """Whether this training goes by sweeps."""
+        return hasattr(self, "sweeper_")
+
+    @property
+    def passes_between(self) -> int:
+        """Sweeps between judgements."""
+        return PASSES_BETWEEN if self.sweeping else super().passes_between
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last sweep changed next to nothing."""
+        return self.sweeping and self.sweeper_.change < _SETTLED
+
+
+def _logit(share: float) -> float:
+    inside = min(max(share, 0.01), 0.99)
+    return math.log(inside / (1 - inside))
