@@ -17,7 +17,9 @@ from torch import Tensor
 
 from verirec.methods.parameters import Limits
 from verirec.methods.sweeping import Sweeping
+from verirec.training.sweeps.arrays import large_array
 from verirec.training.sweeps.grid import OneLabel, Sigmoids
+from verirec.training.sweeps.links import Squares
 from verirec.training.task import Batch
 
 
@@ -69,17 +71,16 @@ class DR(Sweeping):
         return everywhere + self.over_log(self.row_weights(batch) * missed)
 
     def sweep(self) -> dict[str, Tensor]:
-        """Improve f: imputed labels pull everywhere, and on the rows what those miss."""
-        sweeper, f = self.sweeper_, self.pairings_["prediction"]
-        batch, g = sweeper.batch, self.swept_labels()
-        pull = self.row_weights(batch) * (self.errors_.labels(batch) - g.at_rows(sweeper.rows))
-        loss = sweeper.on_grid(f, g, pull)
-        self.after_prediction(self.task_.glimpse(sweeper.done))
-        return {"loss": loss}
+        """Improve f."""
+        return {"loss": self.sweep_prediction(OneLabel(float(self.prior_)), self.prior_)}
 
-    def swept_labels(self) -> Sigmoids:
-        """Give g, for sweeps."""
-        return OneLabel(float(self.prior_))
+    def sweep_prediction(self, everywhere: Sigmoids, at_rows: Tensor) -> Tensor:
+        """Improve f: imputed labels pull everywhere, and on the rows what those miss; gives the loss as it was."""
+        sweeper, batch = self.sweeper_, self.sweeper_.batch
+        pull = torch.sub(self.errors_.labels(batch), at_rows, out=large_array(len(batch.labels)))
+        loss = sweeper.on_grid(self.pairings_["prediction"], everywhere, pull.mul_(self.row_weights(batch)))
+        self.after_prediction(self.task_.glimpse(sweeper.done))
+        return loss
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -148,17 +149,16 @@ class DRJL(DR):
         losses = super().step(batch)
         return losses | {"imputation_loss": self.imputation_.minimise(self.imputation_loss(batch))}
 
-    def swept_labels(self) -> Sigmoids:
-        """Give g, for sweeps."""
-        return Sigmoids(self.pairings_["imputation"])
-
     def sweep(self) -> dict[str, Tensor]:
         """Improve f, then g."""
-        losses, sweeper = super().sweep(), self.sweeper_
-        batch, rise = sweeper.batch, self.errors_.loss.rise(sweeper.logits(self.pairings_["prediction"]))
-        weights = self.imputation_scale_ * self.imputation_weights(batch.weights) * rise**2
-        loss = sweeper.on_squares(self.pairings_["imputation"], weights, self.errors_.labels(batch))
-        return losses | {"imputation_loss": loss}
+        f, g = self.pairings_["prediction"], self.pairings_["imputation"]
+        rows, batch = self.sweeper_.rows, self.sweeper_.batch
+        g_logits = rows.logits(g)
+        loss = self.sweep_prediction(Sigmoids(g), torch.sigmoid(g_logits))
+        weights = self.errors_.loss.rise(rows.logits(f)).square_()
+        weights.mul_(self.imputation_weights(batch.weights)).mul_(self.imputation_scale_)
+        squares = Squares(weights, self.errors_.labels(batch))
+        return {"loss": loss, "imputation_loss": self.sweeper_.on_rows(g, squares, g_logits)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.methods.weighting import RowLoss
 from verirec.methods.parameters import Limits
+from verirec.methods.weighting import RowLoss
 from verirec.training.task import Batch
 
 

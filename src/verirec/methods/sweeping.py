@@ -17,7 +17,7 @@ from verirec.models import FactorModel
 from verirec.training.sweeps.rows import compiled_rows
 from verirec.training.sweeps.solver import Sweeper
 from verirec.training.task import Batch
-from verirec.training.threads import work_threads
+from verirec.training.threads import no_denormals, work_threads
 
 PASSES_BETWEEN: Final = 2
 _SETTLED: Final = 1e-4
@@ -76,9 +76,10 @@ class Sweeping(Method):
         if not self.sweeping:
             yield from super().passes(epoch)
             return
-        self.sweeper_.done = epoch
-        with torch.no_grad():
-            yield self.sweep()
+        self.sweeper_.begin(epoch)
+        with torch.no_grad(), no_denormals():
+            losses = self.sweep()
+        yield losses
 
     @property
     def sweeping(self) -> bool:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from verirec.methods.sweeping import Sweeping
+from verirec.training.sweeps.links import Entropy
 from verirec.training.task import Batch
 
 
@@ -26,7 +27,7 @@ class RowLoss(Sweeping):
         batch = self.sweeper_.batch
         labels = self.errors_.labels(batch)
         weights = self.row_weights(batch).expand_as(labels).contiguous()
-        loss = self.sweeper_.on_rows(self.pairings_["prediction"], weights, weights * labels)
+        loss = self.sweeper_.on_rows(self.pairings_["prediction"], Entropy(weights, weights * labels))
         self.after_prediction(self.task_.glimpse(self.sweeper_.done))
         return {"loss": loss}
 

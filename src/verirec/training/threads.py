@@ -13,6 +13,16 @@ import torch
 
 
 @contextmanager
+def no_denormals() -> Iterator[None]:
+    """Let this thread take numbers next to 0 for 0: factors may shrink to such, and arithmetic on them is slow."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@contextmanager
 def one_thread() -> Iterator[None]:
     """Let torch work on one thread, and put its setting back."""
     before = torch.get_num_threads()
@@ -24,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 
 def work_threads() -> int:
-    """Give how many threads large work may use: as many as torch had before `one_thread`, by OMP_NUM_THREADS or its own.
+    """Give how many threads large work may use: torch's own number, which OMP_NUM_THREADS and `set_num_threads` set.
 
     Only what does not depend on their number is done by more than one.
     """

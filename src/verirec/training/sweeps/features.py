@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from verirec.training.sweeps.grid import GridPull, Sigmoids
+from verirec.training.sweeps.links import Quadratic
 from verirec.training.sweeps.pairing import Features, Pairing
 from verirec.training.sweeps.rows import Rows
 
@@ -17,24 +18,18 @@ _STEPS: Final = 8
 _ROWS_AT_ONCE: Final = 1 << 16
 
 
-def improve_features(pairing: Pairing, rows: Rows, level: Tensor, pull: Tensor, bend: float) -> None:
-    """Lower the loss of the rows by the weights of features: see `Rows.descend`."""
+def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
+    """Lower the loss of the rows by the weights of features, on the quadratic above it."""
     features = _features(pairing)
-    z = rows.logits(pairing)
-    p = torch.sigmoid(z)
-    if bend > 0:
-        slope, curvature = 2 * level * (p - pull) * p * (1 - p), bend * level
-    else:
-        slope, curvature = level * p - pull, level * torch.where(z.abs() > 1e-3, (p - 0.5) / z, 0.25)
 
     def bent(matrix: Tensor) -> Tensor:
         total = torch.zeros_like(matrix)
         for part, x, y in _parts(features, rows):
-            along = curvature[part] * torch.linalg.vecdot(x @ matrix, y)
+            along = above.tilts[part, 1] * torch.linalg.vecdot(x @ matrix, y)
             total += x.T @ (along[:, None] * y)
         return total
 
-    _improve(pairing, _spread(features, rows, slope), bent)
+    _improve(pairing, _spread(features, rows, above.tilts[:, 0]), bent)
 
 
 def improve_features_on_grid(f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor, chosen: Tensor | None) -> None:

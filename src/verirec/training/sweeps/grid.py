@@ -20,11 +20,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from verirec.training.sweeps.pairing import Pairing, Side
-from verirec.training.sweeps.rows import Rows
 
 EXACT_CELLS: Final = 1 << 18
 """Grids of up to so many cells are looked at whole."""
-LEAST_SAMPLE: Final = 64
+LEAST_SAMPLE: Final = 32
 """Of a larger one, at least so many items of each user, and users of each item."""
 _PART_CELLS: Final = 1 << 17
 _SOME_CELLS: Final = 1 << 13
@@ -58,10 +57,6 @@ class Sigmoids:
         self.values = torch.sigmoid(self.logits)
         return self.values
 
-    def at_rows(self, rows: Rows) -> Tensor:
-        """Give the probabilities of the log's rows."""
-        return torch.sigmoid(rows.logits(self.pairing))
-
     def bend(self) -> Tensor:
         """Give what the last probabilities have beyond the line."""
         a, b = self.line
@@ -84,10 +79,6 @@ class OneLabel(Sigmoids):
         self.total = inputs.sum(0)
 
     def at(self, part: slice) -> Tensor:
-        """Give the label."""
-        return self.values
-
-    def at_rows(self, rows: Rows) -> Tensor:
         """Give the label."""
         return self.values
 
@@ -143,8 +134,9 @@ class GridPull:
 
     def _look(self) -> None:
         """Estimate the mean loss from some pairs."""
-        z = self.f.logits.reshape(-1)[:_SOME_CELLS]
-        self.loss = (softplus(z) - self.g.values.expand_as(self.f.values).reshape(-1)[:_SOME_CELLS] * z).mean()
+        every = -(-self.f.logits.numel() // _SOME_CELLS)
+        z, g = (one.reshape(-1)[::every] for one in (self.f.logits, self.g.values.expand_as(self.f.values)))
+        self.loss = (softplus(z) - g * z).mean()
 
 
 def _spaced(matrix: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Sums in any order, so that they can be vectorised; NaN and infinity stay what they are."""
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=_FAST, cache=True)
 def _inner(left: Any, right: Any) -> Any:
     total = np.float32(0)
     for j in range(len(left)):
@@ -23,7 +23,7 @@ def _inner(left: Any, right: Any) -> Any:
     return total
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=_FAST, cache=True)
 def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any, constant: Any, out: Any) -> None:
     """Write the logit of each row, in the order of users."""
     for one in range(begin, end):
@@ -31,31 +31,21 @@ def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any,
             out[row] = constant + _inner(own[one], other[others[row]])
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)  # type: ignore[untyped-decorator]
-def gather(
-    begin: int,
-    end: int,
-    starts: Any,
-    others: Any,
-    places: Any,
-    values: Any,
-    other: Any,
-    first: int,
-    last: int,
-    out: Any,
-) -> None:
-    """Write the sum of each one's inputs, times values of its rows."""
+@njit(nogil=True, fastmath=_FAST, cache=True)
+def gather(begin: int, end: int, starts: Any, others: Any, places: Any, values: Any, other: Any, out: Any) -> None:
+    """Write the sum over each one's rows of values times the other's row."""
+    width = other.shape[1]
     for one in range(begin, end):
         total = out[one - begin]
         total[:] = 0
         for row in range(starts[one], starts[one + 1]):
             value = values[places[row]] if len(places) else values[row]
-            given = other[others[row], first:last]
-            for j in range(last - first):
+            given = other[others[row]]
+            for j in range(width):
                 total[j] += value * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=_FAST, cache=True)
 def descend(
     begin: int,
     end: int,
@@ -66,94 +56,65 @@ def descend(
     other: Any,
     first: int,
     last: int,
-    constant: Any,
     ridge: Any,
-    first_term: Any,
-    second_term: Any,
-    bend: Any,
+    squares: Any,
+    tilts: Any,
     steps: int,
 ) -> None:
-    """Improve each one's parameters by conjugate gradients on the quadratic above its loss: see `rows.Rows.descend`."""
+    """Improve each one's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
     k = last - first
-    most = 0
-    for one in range(begin, end):
-        most = max(most, starts[one + 1] - starts[one])
-    curvature = np.empty(most, np.float32)
-    work = np.empty((5, k), np.float32)
-    slope, change, direction, bent, diagonal = work[0], work[1], work[2], work[3], work[4]
+    most = np.diff(starts[begin : end + 1]).max()
+    curvatures, work = np.empty(most, np.float32), np.empty((5, k), np.float32)
+    slope, diagonal, change, direction, bent = work[0], work[1], work[2], work[3], work[4]
     for one in range(begin, end):
         low, high = starts[one], starts[one + 1]
         for j in range(k):
             slope[j] = ridge[j] * own[one, first + j]
-            diagonal[j] = ridge[j]
-            change[j] = 0
+        bound = np.float32(0)
         for row in range(low, high):
             place = places[row] if len(places) else row
-            z = constant + _inner(own[one], other[others[row]])
-            p = np.float32(1) / (np.float32(1) + np.exp(-z))
-            if bend > 0:
-                left = np.float32(2) * first_term[place] * (p - second_term[place]) * p * (np.float32(1) - p)
-                bound = first_term[place] * bend
-            else:
-                left = first_term[place] * p - second_term[place]
-                half = p - np.float32(0.5)
-                bound = first_term[place] * (half / z if abs(z) > np.float32(1e-3) else np.float32(0.25))
-            curvature[row - low] = bound
+            pull, curvatures[row - low] = tilts[place, 0], tilts[place, 1]
+            bound += curvatures[row - low]
             given = other[others[row], first:last]
             for j in range(k):
-                slope[j] += left * given[j]
-                diagonal[j] += bound * given[j] * given[j]
-        _conjugate(
-            low, high, others, other, first, last, ridge, curvature, slope, diagonal, change, direction, bent, steps
-        )
+                slope[j] += pull * given[j]
+        size = np.float32(0)
+        for j in range(k):
+            change[j] = 0
+            diagonal[j] = ridge[j] + bound * squares[j]
+            direction[j] = -slope[j] / diagonal[j]
+            size -= slope[j] * direction[j]
+        start = size
+        for _ in range(steps):
+            if not size > np.float32(1e-12) * start:
+                break
+            for j in range(k):
+                bent[j] = ridge[j] * direction[j]
+            _bend(others[low:high], other, first, last, curvatures, direction, bent)
+            size = _step(size, slope, diagonal, change, direction, bent)
         for j in range(k):
             own[one, first + j] += change[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)  # type: ignore[untyped-decorator]
-def _conjugate(
-    low: int,
-    high: int,
-    others: Any,
-    other: Any,
-    first: int,
-    last: int,
-    ridge: Any,
-    curvature: Any,
-    slope: Any,
-    diagonal: Any,
-    change: Any,
-    direction: Any,
-    bent: Any,
-    steps: int,
-) -> None:
-    """Take preconditioned steps down from no change; `slope` ends as what is left of it."""
-    k = last - first
-    size = np.float32(0)
-    for j in range(k):
-        direction[j] = -slope[j] / diagonal[j]
-        size -= slope[j] * direction[j]
-    start = size
-    for _ in range(steps):
-        if not size > np.float32(1e-12) * start:
-            return
-        for j in range(k):
-            bent[j] = ridge[j] * direction[j]
-        for row in range(low, high):
-            given = other[others[row], first:last]
-            along = curvature[row - low] * _inner(given, direction)
-            for j in range(k):
-                bent[j] += along * given[j]
-        resistance = np.float32(0)
-        for j in range(k):
-            resistance += direction[j] * bent[j]
-        if not resistance > 0:
-            return
-        length = size / resistance
-        size, before = np.float32(0), size
-        for j in range(k):
-            change[j] += length * direction[j]
-            slope[j] += length * bent[j]
-            size += slope[j] * slope[j] / diagonal[j]
-        for j in range(k):
-            direction[j] = -slope[j] / diagonal[j] + size / before * direction[j]
+@njit(nogil=True, fastmath=_FAST, cache=True)
+def _bend(met: Any, other: Any, first: int, last: int, curvatures: Any, direction: Any, bent: Any) -> None:
+    """Add what the rows' quadratics bend along a direction."""
+    for row in range(len(met)):
+        given = other[met[row], first:last]
+        along = curvatures[row] * _inner(given, direction)
+        for j in range(last - first):
+            bent[j] += along * given[j]
+
+
+@njit(nogil=True, fastmath=_FAST, cache=True)
+def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, bent: Any) -> Any:
+    """Go down along the direction, find the next one, and give the size of what is left of the slope."""
+    length = size / _inner(direction, bent)
+    left = np.float32(0)
+    for j in range(len(slope)):
+        change[j] += length * direction[j]
+        slope[j] += length * bent[j]
+        left += slope[j] * slope[j] / diagonal[j]
+    for j in range(len(slope)):
+        direction[j] = -slope[j] / diagonal[j] + left / size * direction[j]
+    return left

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from verirec.models.factors import FactorModel, Penalties
+from verirec.training.sweeps.arrays import large_array
 
 
 class Side(NamedTuple):
@@ -60,7 +61,7 @@ class Pairing:
         self.model, k = model, model.dim
         self.features = Features(model, penalties.features * scale) if _has_features(model) else None
         width = k + 2 + (0 if self.features is None else self.features.items.shape[1])
-        self.users, self.items = (torch.zeros(n, width) for n in model.shape)
+        self.users, self.items = (large_array(n, width).zero_() for n in model.shape)
         self.users[:, k + 1] = self.items[:, 0] = 1
         with torch.no_grad():
             if k:
@@ -96,8 +97,8 @@ class Pairing:
             with torch.no_grad():
                 for own in (self.model.user_constants, self.model.item_constants):
                     mean = own.mean()
-                    own -= mean
-                    self.model.constant += mean
+                    own.sub_(mean)
+                    self.model.constant.add_(mean)
 
     def refresh_features(self) -> None:
         """Bring the users' rows up to date with the weights of features."""

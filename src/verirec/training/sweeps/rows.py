@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.training.sweeps.arrays import large_array
 from verirec.training.sweeps.pairing import Pairing, Side
 from verirec.training.sweeps.sorted_rows import RowsOf, SortedRows
+from verirec.training.threads import no_denormals
 
 STEPS: Final = 2
 """Conjugate gradient steps of each user and each item in a sweep: more cost more than they gain."""
@@ -56,38 +58,35 @@ class Rows:
 
     def logits(self, pairing: Pairing) -> Tensor:
         """Give the logit of each row, shape (rows,)."""
-        rows, out = self.sorted.by_user, np.empty(len(self), np.float32)
+        rows, out = self.sorted.by_user, large_array(len(self))
         own, other, constant = pairing.users.numpy(), pairing.items.numpy(), np.float32(pairing.constant)
-        self._walk(
-            rows, lambda begin, end: self.walks.logits(begin, end, rows.starts, rows.others, own, other, constant, out)
-        )
-        return torch.from_numpy(out)
+        whole = rows.starts, rows.others, own, other, constant, out.numpy()
+        self._walk(rows, lambda begin, end: self.walks.logits(begin, end, *whole))
+        return out
 
     def gather(self, side: Side, number: int, values: Tensor, part: slice) -> Tensor:
-        """Give the sum of inputs times values over each one's rows, for a part of a side: shape (part, k)."""
-        rows, columns = self.sorted.sides[number], side.columns
-        out = np.empty((part.stop - part.start, columns.stop - columns.start), np.float32)
-        other, given = side.other.numpy(), values.numpy()
+        """Give the sum over each one's rows of values times the other's row, for a part of a side: shape (part, d)."""
+        rows, out = self.sorted.sides[number], torch.empty(part.stop - part.start, side.other.shape[1])
+        whole = rows.starts, rows.others, rows.places, values.numpy(), side.other.numpy()
 
         def work(begin: int, end: int) -> None:
-            whole = rows.starts, rows.others, rows.places, given, other, columns.start, columns.stop
-            self.walks.gather(begin, end, *whole, out[begin - part.start : end - part.start])
+            self.walks.gather(begin, end, *whole, out[begin - part.start : end - part.start].numpy())
 
         self._walk(rows, work, part)
-        return torch.from_numpy(out)
+        return out
 
-    def descend(self, side: Side, number: int, constant: float, level: Tensor, pull: Tensor, bend: float = 0.0) -> None:
-        r"""Improve all parameters of a side, given the other, by a quadratic above the loss of their rows.
+    def descend(self, side: Side, number: int, tilts: Tensor) -> None:
+        r"""Improve all parameters of a side on a quadratic, by its slope and curvature at each row's logit, (rows, 2).
 
-        That is :math:`\sum_O [a\,\mathrm{softplus}(z) - b z]` with a and b the level and the pull of each row, the
-        quadratic by Jaakkola and Jordan (2000); with `bend`, :math:`\sum_O a (\sigma(z) - b)^2`, `bend` being the
-        largest second derivative of a square. Conjugate gradients start from no change: each step lowers the quadratic.
+        With the change d of one's parameters and the inputs x of its rows it is
+        :math:`\sum_O [s\,(x \cdot d) + \tfrac12 c\,(x \cdot d)^2]` and the penalties. Conjugate gradients start
+        from no change: each step lowers it. They are preconditioned by what the diagonal would be, had all the inputs
+        the same squares.
         """
         rows, columns = self.sorted.sides[number], side.columns
         whole = (
-            *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy()),
-            *(columns.start, columns.stop, np.float32(constant), side.ridge.numpy(), level.numpy(), pull.numpy()),
-            *(np.float32(bend), STEPS),
+            *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
+            *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), tilts.numpy(), STEPS),
         )
         self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
 
@@ -100,5 +99,10 @@ class Rows:
         low, high = rows.starts[begin], rows.starts[end]
         shares = np.linspace(low, high, self.threads + 1)[1:-1]
         ends = np.unique([begin, *np.clip(np.searchsorted(rows.starts, shares), begin, end), end])
+
+        def quickly(begin: int, end: int) -> None:
+            with no_denormals():
+                work(begin, end)
+
         with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(work, ends[:-1], ends[1:]))
+            list(pool.map(quickly, ends[:-1], ends[1:]))

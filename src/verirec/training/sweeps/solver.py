@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from verirec.models.factors import FactorModel
 from verirec.training.learner import Learner
+from verirec.training.sweeps.arrays import large_array
 from verirec.training.sweeps.features import improve_features, improve_features_on_grid
 from verirec.training.sweeps.grid import EXACT_CELLS, LEAST_SAMPLE, GridPull, Sigmoids
+from verirec.training.sweeps.links import RowsLoss
 from verirec.training.sweeps.pairing import Pairing
 from verirec.training.sweeps.rows import Rows
 from verirec.training.task import Batch, Task
@@ -41,47 +43,54 @@ class Sweeper:
         self.batch = Batch(numbers, none, none, task.labels[numbers], task.weights[numbers], none, none)
         self.change = float("inf")
 
+    @cached_property
+    def _tilts(self) -> Tensor:
+        """Room for slopes and curvatures, used again and again: memory that is new is slow to write to."""
+        return large_array(len(self.rows), 2)
+
+    def begin(self, sweep: int) -> None:
+        """Get ready for a sweep."""
+        self.done, self.change = sweep, 0.0
+
     def pairing(self, learner: Learner) -> Pairing:
         """Take a learner's model over."""
         assert isinstance(learner.model, FactorModel)  # noqa: S101
         return Pairing(learner.model, learner.penalties, self.task.log.n_cells / learner.rows)
 
-    def logits(self, pairing: Pairing) -> Tensor:
-        """Give the logit of each row."""
-        return self.rows.logits(pairing)
+    def on_rows(self, pairing: Pairing, loss: RowsLoss, logits: Tensor | None = None) -> Tensor:
+        """Lower a loss of the rows and the penalties; gives the loss as it was, per pair of the grid.
 
-    def on_rows(self, pairing: Pairing, level: Tensor, pull: Tensor) -> Tensor:
-        r"""Lower :math:`\sum_O [a\,\mathrm{softplus}(z) - b z]` and the penalties; gives the loss as it was."""
-        z = self.logits(pairing)
-        before = pairing.items.clone()
-        self._rows(pairing, level, pull, 0.0)
-        self._measure(pairing, before)
-        return (level * softplus(z) - pull * z).sum() / self.task.log.n_cells
-
-    def on_squares(self, pairing: Pairing, weights: Tensor, labels: Tensor) -> Tensor:
-        r"""Lower :math:`\sum_O a\,(\sigma(z) - y)^2` and the penalties; gives the loss as it was."""
-        loss = (weights * (torch.sigmoid(self.logits(pairing)) - labels) ** 2).sum() / self.task.log.n_cells
-        self._rows(pairing, weights, labels, largest_bend(float(labels.min()), float(labels.max())))
-        return loss
-
-    def _measure(self, pairing: Pairing, before: Tensor) -> None:
-        """Take note of how much a sweep changed the items."""
-        self.change = float((pairing.items - before).norm() / before.norm())
-
-    def _rows(self, pairing: Pairing, level: Tensor, pull: Tensor, bend: float) -> None:
+        Parameters
+        ----------
+        pairing
+            The model.
+        loss
+            Of each row's logit.
+        logits
+            Of the rows as the model is now, if they are known.
+        """
+        before, value = pairing.items.clone(), torch.zeros(())
         for number, side in enumerate(pairing.sides):
             if side.ridge.numel():
-                self.rows.descend(side, number, pairing.constant, level, pull, bend)
+                above = loss.above(self.rows.logits(pairing) if logits is None else logits, self._tilts)
+                self.rows.descend(side, number, above.tilts)
+                value, logits = above.value if number == 0 else value, None
         if pairing.features is not None:
-            improve_features(pairing, self.rows, level, pull, bend)
+            improve_features(pairing, self.rows, loss.above(self.rows.logits(pairing), self._tilts))
         pairing.centre()
+        self._measure(pairing, before)
+        return value / self.task.log.n_cells
+
+    def _measure(self, pairing: Pairing, before: Tensor) -> None:
+        """Take note of how much a sweep changed the items, relative to what they were."""
+        self.change = max(self.change, float((pairing.items - before).norm() / before.norm()))
 
     def on_grid(self, pairing: Pairing, g: Sigmoids, pull: Tensor) -> Tensor:
         r"""Lower :math:`\sum_D [\mathrm{softplus}(z) - g z] - \sum_O b z` and the penalties.
 
         Gives the loss as it was, the grid's part of it from some pairs.
         """
-        f, loss = Sigmoids(pairing), -(pull @ self.logits(pairing)) / self.task.log.n_cells
+        f, loss, n_cells = Sigmoids(pairing), -pairing.constant * pull.sum(dtype=torch.float64), self.task.log.n_cells
         before = pairing.items.clone()
         for number, side in enumerate(pairing.sides):
             if side.ridge.numel() == 0:
@@ -89,17 +98,19 @@ class Sweeper:
             grid = GridPull(f, g, number, self._chosen(number))
             steps = _inverse(_CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
             for part in grid.parts():
-                slope = grid.of(part) - self.rows.gather(side, number, pull, part)
+                pulled = self.rows.gather(side, number, pull, part)
+                if number == 0:
+                    loss -= pulled.flatten() @ side.own[part].flatten()
                 own = side.parameters[part]
-                slope.addcmul_(own, side.ridge)
-                own.addmm_(slope, steps, alpha=-1)
+                slope = grid.of(part) - pulled[:, side.columns]
+                own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-1)
             if number == 0:
-                loss = loss + grid.loss
+                loss += n_cells * grid.loss
         if pairing.features is not None:
             improve_features_on_grid(f, g, self.rows, pull, self._chosen(0))
         pairing.centre()
         self._measure(pairing, before)
-        return loss
+        return loss / n_cells
 
     def _chosen(self, number: int) -> Tensor | None:
         """Draw those of the other side that stand for all of it."""
@@ -113,19 +124,3 @@ class Sweeper:
 
 def _inverse(matrix: Tensor) -> Tensor:
     return torch.cholesky_inverse(torch.linalg.cholesky(matrix)).float()
-
-
-def largest_bend(least: float, most: float) -> float:
-    r"""Give the largest second derivative of :math:`(\sigma(z) - y)^2` for labels between two.
-
-    It is linear in y, so that the largest is at one of the two.
-
-    Examples
-    --------
-    >>> round(largest_bend(0.0, 1.0), 3)
-    0.154
-    """
-    p = np.linspace(0.0, 1.0, 2_001)
-    first = p * (1 - p)
-    second = first * (1 - 2 * p)
-    return float(max((2 * first**2 - 2 * (y - p) * second).max() for y in (least, most)))

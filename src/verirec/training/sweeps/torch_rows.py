@@ -32,20 +32,9 @@ def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any,
         out[rows] = (constant + torch.linalg.vecdot(left[whose], right[met])).numpy()
 
 
-def gather(
-    begin: int,
-    end: int,
-    starts: Any,
-    others: Any,
-    places: Any,
-    values: Any,
-    other: Any,
-    first: int,
-    last: int,
-    out: Any,
-) -> None:
-    """Write the sum of each one's inputs, times values of its rows."""
-    total, given = torch.from_numpy(out).zero_(), torch.from_numpy(other)[:, first:last]
+def gather(begin: int, end: int, starts: Any, others: Any, places: Any, values: Any, other: Any, out: Any) -> None:
+    """Write the sum over each one's rows of values times the other's row."""
+    total, given = torch.from_numpy(out).zero_(), torch.from_numpy(other)
     for rows, whose, met in _parts(begin, end, starts, others):
         total.index_add_(0, whose - begin, _of(values, places, rows)[:, None] * given[met])
 
@@ -60,52 +49,33 @@ def descend(
     other: Any,
     first: int,
     last: int,
-    constant: Any,
     ridge: Any,
-    first_term: Any,
-    second_term: Any,
-    bend: Any,
+    squares: Any,
+    tilts: Any,
     steps: int,
 ) -> None:
     """Improve all parameters at once by conjugate gradients, each on a quadratic of its own."""
-    left, right, penalty = torch.from_numpy(own), torch.from_numpy(other), torch.from_numpy(ridge)
-    parameters, inputs = left[begin:end, first:last], right[:, first:last]
-    slope, diagonal = penalty * parameters, penalty.repeat(end - begin, 1)
-    curvature = torch.empty(int(starts[end] - starts[begin]))
-    offset = int(starts[begin])
+    parameters, inputs = torch.from_numpy(own)[begin:end, first:last], torch.from_numpy(other)[:, first:last]
+    penalty = torch.from_numpy(ridge)
+    slope, bound = penalty * parameters, torch.zeros(end - begin)
     for rows, whose, met in _parts(begin, end, starts, others):
-        z = constant + torch.linalg.vecdot(left[whose], right[met])
-        one, two = _of(first_term, places, rows), _of(second_term, places, rows)
-        p = torch.sigmoid(z)
-        if bend > 0:
-            pull, bound = 2 * one * (p - two) * p * (1 - p), one * bend
-        else:
-            pull, bound = one * p - two, one * torch.where(z.abs() > 1e-3, (p - 0.5) / z, 0.25)
-        curvature[rows.start - offset : rows.stop - offset] = bound
-        given = inputs[met]
-        slope.index_add_(0, whose - begin, pull[:, None] * given)
-        diagonal.index_add_(0, whose - begin, bound[:, None] * given * given)
-
-    def bent(direction: Tensor) -> Tensor:
-        total = penalty * direction
+        pulls, curvatures = _of(tilts, places, rows).unbind(1)
+        slope.index_add_(0, whose - begin, pulls[:, None] * inputs[met])
+        bound.index_add_(0, whose - begin, curvatures)
+    diagonal = penalty + bound[:, None] * torch.from_numpy(squares)
+    change, direction, size = torch.zeros_like(slope), -slope / diagonal, (slope * slope / diagonal).sum(1)
+    going = size > 0
+    start = size
+    for _ in range(steps):
+        bent = penalty * direction
         for rows, whose, met in _parts(begin, end, starts, others):
             given = inputs[met]
-            along = curvature[rows.start - offset : rows.stop - offset] * torch.linalg.vecdot(
-                given, direction[whose - begin]
-            )
-            total.index_add_(0, whose - begin, along[:, None] * given)
-        return total
-
-    direction = -slope / diagonal
-    size = (slope * slope / diagonal).sum(1)
-    going, change, start = torch.ones(end - begin, dtype=torch.bool), torch.zeros_like(slope), size.clone()
-    for _ in range(steps):
-        curved = bent(direction)
-        resistance = (direction * curved).sum(1)
-        going &= (size > 1e-12 * start) & (resistance > 0)
-        length = torch.where(going, size / resistance.clamp_min(1e-38), 0.0)
-        change += length[:, None] * direction
-        slope += length[:, None] * curved
+            along = _of(tilts, places, rows)[:, 1] * torch.linalg.vecdot(given, direction[whose - begin])
+            bent.index_add_(0, whose - begin, along[:, None] * given)
+        going &= size > 1e-12 * start
+        length = torch.where(going, size / (direction * bent).sum(1), 0.0)[:, None]
+        change += length * direction
+        slope += length * bent
         before, size = size, (slope * slope / diagonal).sum(1)
-        direction = -slope / diagonal + (size / before.clamp_min(1e-38))[:, None] * direction
+        direction = -slope / diagonal + torch.where(going, size / before, 0.0)[:, None] * direction
     parameters += change
