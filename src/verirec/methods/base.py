@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -167,7 +166,7 @@ class Method(Parameters, Fitted, ABC):
         """Give the noise rates to start from: those given, if any."""
         return rates
 
-    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
+    def beyond_labels(self) -> Tensor | None:
         r"""Give by how much the log loss's targets lie outside of 0 and 1, per pair of the grid, shape (n,).
 
         They are what the loss can fall without end by: see `verirec.training.bounds`. `None` where none do.
@@ -305,7 +304,8 @@ class Method(Parameters, Fitted, ABC):
         self.build()
         self._guard_penalty()
         self.start()
-        plan = replace(plan, key=self._key(log, rates, fitted, seed))
+        if plan.checkpoint is not None:
+            plan = replace(plan, key=self._key(log, rates, fitted, seed))
         self._finish(train(self, self.f, self.task_, held_out, self.patience, plan))
 
     @property
@@ -317,7 +317,8 @@ class Method(Parameters, Fitted, ABC):
         """Find the penalty that makes sure that the loss has a minimum; without rows to judge by, insist on it."""
         self._refuse_rates_that_do_not_fit()
         beyond = self.beyond_labels() if self.loss == "log" else None
-        self.penalty_bound_ = 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond, self._rows)
+        none = beyond is None or self.errors_.bounded
+        self.penalty_bound_ = 0.0 if none else least_factor_penalty(self.task_.log, beyond.cpu().numpy(), self._rows)  # type: ignore[union-attr]
         if self.validation > 0 or self.penalty_bound_ == 0:
             return
         remedy = "or hold rows out, so that the best state can be kept (validation)"
@@ -334,10 +335,13 @@ class Method(Parameters, Fitted, ABC):
 
     def _refuse_rates_that_do_not_fit(self) -> None:
         """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end."""
-        labels = self.errors_.targets(self.task_)
-        weights = self.task_.weights.cpu().double().numpy() if self.uses_propensities else None
-        share = 0.5 if labels is None else float(np.average(labels, weights=weights))
-        if not 0 <= share <= 1:
+        if self.errors_.bounded:
+            return
+        labels = self.errors_.labels(self.task_.whole)
+        weights = self.task_.weights if self.uses_propensities else torch.ones(len(labels))
+        share = float((weights * labels).sum(dtype=torch.float64) / weights.sum(dtype=torch.float64))
+        # Labels of one class alone may come out beyond the last digit of float32.
+        if not -1e-6 <= share <= 1 + 1e-6:
             raise NoiseRateError(
                 f"with these noise rates a share of {share:.3g} of the pairs would be liked: they do not fit this log"
             )

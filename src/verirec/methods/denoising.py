@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -156,7 +155,7 @@ class Denoising(Sweeping):
         self.noise_rates_ = self._bounded(1 - float(high), float(low))
         self.errors_.use(self.noise_rates_, self.task_)
 
-    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
+    def beyond_labels(self) -> Tensor | None:
         """Give what targets have outside of 0 and 1 at worst: of learnt rates, at the largest that they can be."""
         if self.h_ is None or not isinstance(self.noise_rates_, NoiseRates):
             return super().beyond_labels()

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -50,18 +48,13 @@ class DR(Sweeping):
         """Give w of a batch's rows."""
         return batch.weights
 
-    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
+    def beyond_labels(self) -> Tensor | None:
         """Give what w (r - g) + g has outside of 0 and 1, for g the labels' weighted mean."""
-        labels = self.errors_.targets(self.task_)
-        if labels is None:
-            return None
-        whole = self.task_.users, self.task_.items, self.task_.labels, self.task_.weights
-        none = self.task_.users[:0]
-        w = self.row_weights(Batch(none, *whole, none, none)).expand(len(labels))
-        weights = np.asarray(w.cpu(), dtype=np.float64)
-        prior = float(np.clip(np.average(labels, weights=weights), 0, 1))
-        targets = prior + weights * (labels - prior)
-        return np.asarray(targets - np.clip(targets, 0, 1))
+        labels, weights = self.errors_.labels(self.task_.whole), self.row_weights(self.task_.whole)
+        total = weights.sum() if weights.ndim else weights * len(labels)
+        prior = float(((weights * labels).sum() / total).clamp(0, 1))
+        targets = ((labels - prior) * weights).add_(prior)
+        return targets - targets.clamp(0, 1)
 
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the doubly robust loss."""
@@ -72,13 +65,22 @@ class DR(Sweeping):
 
     def sweep(self) -> dict[str, Tensor]:
         """Improve f."""
-        return {"loss": self.sweep_prediction(OneLabel(float(self.prior_)), self.prior_)}
+        prior = float(self.prior_)
+        return {"loss": self.sweep_prediction(OneLabel(prior), large_array(len(self.task_.log)).fill_(prior))}
 
     def sweep_prediction(self, everywhere: Sigmoids, at_rows: Tensor) -> Tensor:
-        """Improve f: imputed labels pull everywhere, and on the rows what those miss; gives the loss as it was."""
+        """Improve f: imputed labels pull everywhere, and on the rows what those miss; gives the loss as it was.
+
+        Parameters
+        ----------
+        everywhere
+            Imputed labels g of the grid.
+        at_rows
+            Those of the rows, shape (n,); overwritten.
+        """
         sweeper, batch = self.sweeper_, self.sweeper_.batch
-        pull = torch.sub(self.errors_.labels(batch), at_rows, out=large_array(len(batch.labels)))
-        loss = sweeper.on_grid(self.pairings_["prediction"], everywhere, pull.mul_(self.row_weights(batch)))
+        pull = at_rows.neg_().add_(self.errors_.labels(batch)).mul_(self.row_weights(batch))
+        loss = sweeper.on_grid(self.pairings_["prediction"], everywhere, pull)
         self.after_prediction(self.task_.glimpse(sweeper.done))
         return loss
 
@@ -154,7 +156,7 @@ class DRJL(DR):
         f, g = self.pairings_["prediction"], self.pairings_["imputation"]
         rows, batch = self.sweeper_.rows, self.sweeper_.batch
         g_logits = rows.logits(g)
-        loss = self.sweep_prediction(Sigmoids(g), torch.sigmoid(g_logits))
+        loss = self.sweep_prediction(Sigmoids(g), torch.sigmoid(g_logits, out=large_array(len(g_logits))))
         weights = self.errors_.loss.rise(rows.logits(f)).square_()
         weights.mul_(self.imputation_weights(batch.weights)).mul_(self.imputation_scale_)
         squares = Squares(weights, self.errors_.labels(batch))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,11 +21,6 @@ class MF(RowLoss):
     paper: ClassVar[str] = "Koren, Bell, Volinsky 2009, Matrix factorization techniques for recommender systems"
     summary: ClassVar[str] = "the log taken for the world"
     uses_propensities: ClassVar[bool] = False
-
-    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
-        """Give what corrected labels have outside of 0 and 1."""
-        labels = self.errors_.targets(self.task_)
-        return None if labels is None else np.asarray((labels - np.clip(labels, 0, 1)) / self.task_.density)
 
     def row_weights(self, batch: Batch) -> Tensor:
         """Give one for all rows, so that their errors are averaged."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from verirec.methods.sweeping import Sweeping
@@ -17,6 +15,11 @@ from verirec.training.task import Batch
 @dataclass(kw_only=True, eq=False, repr=False)
 class RowLoss(Sweeping):
     r"""Losses of the rows alone: :math:`|D|^{-1} \sum_O a\, e`, and what a weighs."""
+
+    def beyond_labels(self) -> Tensor | None:
+        """Give what (corrected) labels have outside of 0 and 1, weighted."""
+        labels = self.errors_.labels(self.task_.whole)
+        return (labels - labels.clamp(0, 1)) * self.row_weights(self.task_.whole)
 
     def prediction_loss(self, batch: Batch) -> Tensor:
         """Give the weighted sum, per pair of the grid."""
@@ -40,14 +43,6 @@ class IPS(RowLoss):
     paper: ClassVar[str] = "Schnabel et al. 2016, Recommendations as treatments"
     summary: ClassVar[str] = "weighs rows by 1/p"
     judged_by: ClassVar[str] = "snips"
-
-    def beyond_labels(self) -> npt.NDArray[np.float64] | None:
-        """Give what corrected labels have outside of 0 and 1, weighted."""
-        labels = self.errors_.targets(self.task_)
-        if labels is None:
-            return None
-        weights = self.task_.weights.cpu().double().numpy()
-        return np.asarray(weights * (labels - np.clip(labels, 0, 1)))
 
     def row_weights(self, batch: Batch) -> Tensor:
         """Give 1/p."""

@@ -12,6 +12,8 @@ if :math:`\lambda \ge n\, \sigma_{\max}(R) / |D|`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
@@ -20,7 +22,7 @@ from scipy.sparse.linalg import svds
 from verirec.data.feedback_log import FeedbackLog
 
 
-def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64], rows: float) -> float:
+def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[Any], rows: float) -> float:
     """Give the factor penalty above which cross-entropy is bounded below.
 
     Parameters
@@ -38,11 +40,9 @@ def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[np.float64], rows
     >>> least_factor_penalty(log, np.array([0.5, 0.0]), rows=2)
     0.25
     """
-    outside = np.flatnonzero(beyond)
-    if outside.size == 0:
+    if not beyond.any():
         return 0.0
-    places = log.users[outside], log.items[outside]
-    matrix = coo_array((beyond[outside], places), shape=(log.n_users, log.n_items)).tocsr()
+    matrix = coo_array((beyond, (log.users, log.items)), shape=(log.n_users, log.n_items)).tocsr()
     if min(matrix.shape) <= 2:
         largest = float(np.linalg.norm(matrix.toarray(), 2))
     else:

@@ -10,8 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -89,9 +87,10 @@ class Plain:
         r"""Give :math:`e - \hat e` of a batch's rows: what does not depend on labels drops out."""
         return (self.labels(batch) - self.soft(soft_labels)) * self.loss.rise(logits)
 
-    def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
-        """Give the labels that the loss is of, of all rows; `None` for a loss that is always bounded below."""
-        return task.log.labels.astype(np.float64)
+    @property
+    def bounded(self) -> bool:
+        """Whether the loss is bounded below, whatever the labels are."""
+        return False
 
     def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
         """Take other noise rates; there is nothing to correct."""
@@ -108,12 +107,9 @@ class Surrogate(Plain):
 
     def labels(self, batch: Batch) -> Tensor:
         r"""Give :math:`\tilde r` of a batch's rows."""
-        return (batch.labels - self.rho10) / self.kappa if self.by_row is None else self.by_row[batch.rows]
-
-    def targets(self, task: Task) -> npt.NDArray[np.float64]:
-        """Give the corrected labels."""
-        log = task.log
-        return correct_labels(log.labels, self.rates, log.users, log.items).values
+        if self.by_row is None:
+            return (batch.labels - self.rho10).div_(self.kappa)
+        return self.by_row[batch.rows] if len(batch.rows) else self.by_row
 
     def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
         """Correct labels as they come by; those of groups, once and for all rows."""
@@ -121,7 +117,9 @@ class Surrogate(Plain):
         if isinstance(rates, NoiseRates):
             self.rho10, self.kappa, self.by_row = rates.rho10, 1 - rates.rho01 - rates.rho10, None
         else:
-            self.by_row = torch.as_tensor(self.targets(task)).to(task.device, torch.float32)
+            log = task.log
+            corrected = correct_labels(log.labels, rates, log.users, log.items).values
+            self.by_row = torch.as_tensor(corrected).to(task.device, torch.float32)
 
 
 class Forward(Plain):
@@ -136,9 +134,10 @@ class Forward(Plain):
         """Give imputed labels as noise would have left them."""
         return self.rates.rho10 + (1 - self.rates.rho01 - self.rates.rho10) * soft_labels
 
-    def targets(self, task: Task) -> npt.NDArray[np.float64] | None:
-        """Give none where the loss is bounded: without both kinds of noise a probability can be 0, and it is not."""
-        return None if min(self.rates.rho01, self.rates.rho10) > 0 else super().targets(task)
+    @property
+    def bounded(self) -> bool:
+        """Tell whether there are both kinds of noise: without, a probability can be 0, and the loss has no bound."""
+        return min(self.rates.rho01, self.rates.rho10) > 0
 
     def use(self, rates: NoiseRates | GroupedNoiseRates, task: Task) -> None:
         """Take one pair of rates for all."""

@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     Parameters
     ----------
     rows
-        Numbers of the rows, shape (b,).
+        Numbers of the rows, shape (b,); empty for all rows, in their order.
     users, items, labels, weights
         Of these rows: positions, 0/1 as floats, and 1/p.
     grid_users, grid_items
@@ -101,8 +101,8 @@ class Task:
     @cached_property
     def effective_rows(self) -> float:
         """How many equally weighted rows the rows, weighted by 1/p, are worth: sum(w)^2 / sum(w^2)."""
-        weights = self.weights.double()
-        return float(weights.sum() ** 2 / (weights**2).sum())
+        weights = self.weights
+        return float(weights.sum(dtype=torch.float64) ** 2 / weights.square().sum(dtype=torch.float64))
 
     @cached_property
     def cold(self) -> tuple[Tensor, Tensor]:
@@ -116,6 +116,12 @@ class Task:
         """Give 1/p on a batch's rectangle, shape (a, b)."""
         p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())
         return self._tensor(1 / p, torch.float32)
+
+    @cached_property
+    def whole(self) -> Batch:
+        """All rows as one batch, for what needs no more of them than labels, here as whole numbers, and weights."""
+        none, labels = torch.empty(0, device=self.device), torch.tensor(self.log.labels).to(self.device)
+        return Batch(none, none, none, labels, self.weights, none, none)
 
     def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
         return torch.tensor(values).to(self.device, dtype)
@@ -134,12 +140,14 @@ class Task:
 
     def glimpse(self, epoch: int) -> Batch:
         """Give one batch of random rows and a rectangle, without the rest of the epoch."""
-        random = self.generator(6, epoch)
-        rows = torch.randint(len(self.log), (min(self.batch_size, len(self.log)),), generator=random).to(self.device)
-        columns = (column[rows] for column in (self.users, self.items, self.labels, self.weights))
-        height, width = self._rectangle if self.grid_cells else (0, 0)
-        sides = (torch.randint(n, (m,), generator=random) for n, m in zip(self.shape, (height, width), strict=True))
-        return Batch(rows, *columns, *(side.to(self.device) for side in sides))
+        random = np.random.default_rng([self.seed, 6, epoch])
+        rows = random.integers(len(self.log), size=min(self.batch_size, len(self.log)))
+        pairs = self._tensor(self.log.users[rows], torch.int64), self._tensor(self.log.items[rows], torch.int64)
+        numbers = self._tensor(rows, torch.int64)
+        sizes = self._rectangle if self.grid_cells else (0, 0)
+        sides = (random.integers(n, size=m) for n, m in zip(self.shape, sizes, strict=True))
+        grid = (self._tensor(side, torch.int64) for side in sides)
+        return Batch(numbers, *pairs, self._tensor(self.log.labels[rows], torch.float32), self.weights[numbers], *grid)
 
     @property
     def steps(self) -> int:

@@ -25,11 +25,11 @@ def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
     def bent(matrix: Tensor) -> Tensor:
         total = torch.zeros_like(matrix)
         for part, x, y in _parts(features, rows):
-            along = above.tilts[part, 1] * torch.linalg.vecdot(x @ matrix, y)
+            along = above.bend * above.levels[part] * torch.linalg.vecdot(x @ matrix, y)
             total += x.T @ (along[:, None] * y)
         return total
 
-    _improve(pairing, _spread(features, rows, above.tilts[:, 0]), bent)
+    _improve(pairing, _spread(features, rows, above.slopes), bent)
 
 
 def improve_features_on_grid(f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor, chosen: Tensor | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,34 +11,31 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from verirec.training.sweeps.arrays import large_array
+
 _AT_ONCE: Final = 1 << 16
 """Rows that are worked on at once, so that they stay in the processor's cache."""
 
 
 class Quadratic(NamedTuple):
-    """The loss of all rows, and the slope and curvature of each row's quadratic at its logit, shape (rows, 2)."""
+    """The loss of all rows; the slope of each row's quadratic at its logit, and its curvature: a level times a bend."""
 
     value: Tensor
-    tilts: Tensor
+    slopes: Tensor
+    levels: Tensor
+    bend: float
 
 
 class RowsLoss(ABC):
-    """A loss of each row's logit, with two numbers of the row in it."""
-
-    def __init__(self, first: Tensor, second: Tensor) -> None:
-        self.first, self.second = first, second
+    """A loss of each row's logit."""
 
     @abstractmethod
-    def _above(self, z: Tensor, first: Tensor, second: Tensor, tilts: Tensor) -> Tensor:
-        """Write slopes and curvatures of some rows, and give their loss."""
+    def above(self, z: Tensor) -> Quadratic:
+        """Give the quadratic at logits, which are overwritten."""
 
-    def above(self, z: Tensor, tilts: Tensor) -> Quadratic:
-        """Give the quadratic at logits; slopes and curvatures are written to an array of shape (rows, 2)."""
-        value = torch.zeros((), dtype=torch.float64)
-        for start in range(0, len(z), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            value += self._above(z[part], self.first[part], self.second[part], tilts[part])
-        return Quadratic(value, tilts)
+
+def _parts(n: int) -> Iterator[slice]:
+    return (slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE))
 
 
 class Entropy(RowsLoss):
@@ -46,11 +44,20 @@ class Entropy(RowsLoss):
     The quadratic has the curvature :math:`a\,(\sigma(z) - \tfrac12)/z`, which is the least (Jaakkola and Jordan 2000).
     """
 
-    def _above(self, z: Tensor, first: Tensor, second: Tensor, tilts: Tensor) -> Tensor:
-        p = torch.sigmoid(z)
-        torch.sub(first * p, second, out=tilts[:, 0])
-        torch.mul(first, torch.where(z.abs() > 1e-3, (p - 0.5) / z, 0.25), out=tilts[:, 1])
-        return first @ softplus(z) - second @ z
+    def __init__(self, level: Tensor, pull: Tensor) -> None:
+        self.level, self.pull, self.curvatures = level, pull, large_array(len(level))
+
+    def above(self, z: Tensor) -> Quadratic:
+        """Give the quadratic at logits, which are overwritten."""
+        value = torch.zeros((), dtype=torch.float64)
+        for part in _parts(len(z)):
+            here, level, pull = z[part], self.level[part], self.pull[part]
+            p = torch.sigmoid(here)
+            value += level @ softplus(here) - pull @ here
+            bend = torch.where(here.abs() > 1e-3, (p - 0.5) / here, 0.25)
+            torch.mul(level, bend, out=self.curvatures[part])
+            torch.sub(p.mul_(level), pull, out=here)
+        return Quadratic(value, z, self.curvatures, 1.0)
 
 
 class Squares(RowsLoss):
@@ -60,16 +67,19 @@ class Squares(RowsLoss):
     """
 
     def __init__(self, weights: Tensor, labels: Tensor) -> None:
-        super().__init__(weights, labels)
+        self.weights, self.labels = weights, labels
         self.bend = largest_bend(*(float(one) for one in labels.aminmax()))
 
-    def _above(self, z: Tensor, first: Tensor, second: Tensor, tilts: Tensor) -> Tensor:
-        p = torch.sigmoid(z)
-        missed = p - second
-        pulled = first * missed
-        torch.mul(p.sub_(p * p), 2 * pulled, out=tilts[:, 0])
-        torch.mul(first, self.bend, out=tilts[:, 1])
-        return pulled @ missed
+    def above(self, z: Tensor) -> Quadratic:
+        """Give the quadratic at logits, which are overwritten."""
+        value = torch.zeros((), dtype=torch.float64)
+        for part in _parts(len(z)):
+            p = torch.sigmoid(z[part])
+            missed = p - self.labels[part]
+            pulled = self.weights[part] * missed
+            value += pulled @ missed
+            torch.mul(p.sub_(p * p), pulled.mul_(2), out=z[part])
+        return Quadratic(value, z, self.weights, self.bend)
 
 
 def largest_bend(least: float, most: float) -> float:

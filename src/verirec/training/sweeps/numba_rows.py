@@ -58,7 +58,9 @@ def descend(
     last: int,
     ridge: Any,
     squares: Any,
-    tilts: Any,
+    slopes: Any,
+    levels: Any,
+    bend: Any,
     steps: int,
 ) -> None:
     """Improve each one's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
@@ -73,7 +75,7 @@ def descend(
         bound = np.float32(0)
         for row in range(low, high):
             place = places[row] if len(places) else row
-            pull, curvatures[row - low] = tilts[place, 0], tilts[place, 1]
+            pull, curvatures[row - low] = slopes[place], bend * levels[place]
             bound += curvatures[row - low]
             given = other[others[row], first:last]
             for j in range(k):

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.training.sweeps.arrays import large_array
+from verirec.training.sweeps.links import Quadratic
 from verirec.training.sweeps.pairing import Pairing, Side
 from verirec.training.sweeps.sorted_rows import RowsOf, SortedRows
 from verirec.training.threads import no_denormals
@@ -56,9 +57,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.sorted.by_user.others)
 
-    def logits(self, pairing: Pairing) -> Tensor:
-        """Give the logit of each row, shape (rows,)."""
-        rows, out = self.sorted.by_user, large_array(len(self))
+    def logits(self, pairing: Pairing, out: Tensor | None = None) -> Tensor:
+        """Give the logit of each row, shape (rows,), in an array that is given or a new one."""
+        rows, out = self.sorted.by_user, large_array(len(self)) if out is None else out
         own, other, constant = pairing.users.numpy(), pairing.items.numpy(), np.float32(pairing.constant)
         whole = rows.starts, rows.others, own, other, constant, out.numpy()
         self._walk(rows, lambda begin, end: self.walks.logits(begin, end, *whole))
@@ -75,10 +76,10 @@ class Rows:
         self._walk(rows, work, part)
         return out
 
-    def descend(self, side: Side, number: int, tilts: Tensor) -> None:
-        r"""Improve all parameters of a side on a quadratic, by its slope and curvature at each row's logit, (rows, 2).
+    def descend(self, side: Side, number: int, above: Quadratic) -> None:
+        r"""Improve all parameters of a side on the quadratic above the loss of its rows.
 
-        With the change d of one's parameters and the inputs x of its rows it is
+        With the change d of one's parameters, the inputs x of its rows, and slopes s and curvatures c there, it is
         :math:`\sum_O [s\,(x \cdot d) + \tfrac12 c\,(x \cdot d)^2]` and the penalties. Conjugate gradients start
         from no change: each step lowers it. They are preconditioned by what the diagonal would be, had all the inputs
         the same squares.
@@ -86,7 +87,8 @@ class Rows:
         rows, columns = self.sorted.sides[number], side.columns
         whole = (
             *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
-            *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), tilts.numpy(), STEPS),
+            *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), above.slopes.numpy(), above.levels.numpy()),
+            *(np.float32(above.bend), STEPS),
         )
         self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
 

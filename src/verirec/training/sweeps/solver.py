@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from verirec.models.factors import FactorModel
 from verirec.training.learner import Learner
-from verirec.training.sweeps.arrays import large_array
 from verirec.training.sweeps.features import improve_features, improve_features_on_grid
 from verirec.training.sweeps.grid import EXACT_CELLS, LEAST_SAMPLE, GridPull, Sigmoids
 from verirec.training.sweeps.links import RowsLoss
@@ -39,14 +38,12 @@ class Sweeper:
         self.done = 0
         n_users, n_items = task.shape
         self.exact = n_users * n_items <= EXACT_CELLS
-        numbers, none = torch.from_numpy(self.rows.sorted.numbers), torch.empty(0)
-        self.batch = Batch(numbers, none, none, task.labels[numbers], task.weights[numbers], none, none)
+        numbers, whole = torch.from_numpy(self.rows.sorted.numbers), task.whole
+        if len(numbers):
+            whole = whole._replace(rows=numbers, labels=whole.labels[numbers], weights=whole.weights[numbers])
+        self.batch: Batch = whole
+        """All rows, in the order of users."""
         self.change = float("inf")
-
-    @cached_property
-    def _tilts(self) -> Tensor:
-        """Room for slopes and curvatures, used again and again: memory that is new is slow to write to."""
-        return large_array(len(self.rows), 2)
 
     def begin(self, sweep: int) -> None:
         """Get ready for a sweep."""
@@ -67,19 +64,21 @@ class Sweeper:
         loss
             Of each row's logit.
         logits
-            Of the rows as the model is now, if they are known.
+            Of the rows as the model is now, if they are known; overwritten.
         """
-        before, value = pairing.items.clone(), torch.zeros(())
-        for number, side in enumerate(pairing.sides):
-            if side.ridge.numel():
-                above = loss.above(self.rows.logits(pairing) if logits is None else logits, self._tilts)
-                self.rows.descend(side, number, above.tilts)
-                value, logits = above.value if number == 0 else value, None
+        sides = [(number, side) for number, side in enumerate(pairing.sides) if side.ridge.numel()]
+        blocks = [partial(self.rows.descend, side, number) for number, side in sides]
         if pairing.features is not None:
-            improve_features(pairing, self.rows, loss.above(self.rows.logits(pairing), self._tilts))
+            blocks.append(partial(improve_features, pairing, self.rows))
+        before, values = pairing.items.clone(), []
+        z = self.rows.logits(pairing) if logits is None else logits
+        for number, improve in enumerate(blocks):
+            above = loss.above(self.rows.logits(pairing, z) if number else z)
+            improve(above)
+            values.append(above.value)
         pairing.centre()
         self._measure(pairing, before)
-        return value / self.task.log.n_cells
+        return values[0] / self.task.log.n_cells
 
     def _measure(self, pairing: Pairing, before: Tensor) -> None:
         """Take note of how much a sweep changed the items, relative to what they were."""

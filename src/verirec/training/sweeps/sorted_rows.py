@@ -40,6 +40,8 @@ class RowsOf:
 class SortedRows:
     """A log's rows in the order of users, with their numbers in the log, and how to walk them by item.
 
+    Numbers are empty where the log is in that order already: its own arrays are then used as they are.
+
     Examples
     --------
     >>> log = FeedbackLog.from_arrays([1, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
@@ -57,12 +59,16 @@ class SortedRows:
     @classmethod
     def of(cls, log: FeedbackLog) -> SortedRows:
         """Sort a log's rows."""
-        numbers, starts = _sorted(log.users, log.n_users)
-        items = log.items[numbers]
+        nowhere = np.empty(0, np.int32)
+        if bool((log.users[1:] >= log.users[:-1]).all()):
+            starts = np.searchsorted(log.users, np.arange(log.n_users + 1))
+            numbers, items = nowhere, log.items
+        else:
+            numbers, starts = _sorted(log.users, log.n_users)
+            items = log.items[numbers]
         places, item_starts = _sorted(items, log.n_items)
         # The user of each row, in the order of items, without another array in the log's order.
         users = np.repeat(np.arange(log.n_users, dtype=np.int32), np.diff(starts))[places]
-        nowhere = np.empty(0, np.int32)
         return cls(numbers, RowsOf(starts, items, nowhere), RowsOf(item_starts, users, places))
 
     @property

@@ -51,7 +51,9 @@ def descend(
     last: int,
     ridge: Any,
     squares: Any,
-    tilts: Any,
+    slopes: Any,
+    levels: Any,
+    bend: Any,
     steps: int,
 ) -> None:
     """Improve all parameters at once by conjugate gradients, each on a quadratic of its own."""
@@ -59,9 +61,8 @@ def descend(
     penalty = torch.from_numpy(ridge)
     slope, bound = penalty * parameters, torch.zeros(end - begin)
     for rows, whose, met in _parts(begin, end, starts, others):
-        pulls, curvatures = _of(tilts, places, rows).unbind(1)
-        slope.index_add_(0, whose - begin, pulls[:, None] * inputs[met])
-        bound.index_add_(0, whose - begin, curvatures)
+        slope.index_add_(0, whose - begin, _of(slopes, places, rows)[:, None] * inputs[met])
+        bound.index_add_(0, whose - begin, bend * _of(levels, places, rows))
     diagonal = penalty + bound[:, None] * torch.from_numpy(squares)
     change, direction, size = torch.zeros_like(slope), -slope / diagonal, (slope * slope / diagonal).sum(1)
     going = size > 0
@@ -70,7 +71,7 @@ def descend(
         bent = penalty * direction
         for rows, whose, met in _parts(begin, end, starts, others):
             given = inputs[met]
-            along = _of(tilts, places, rows)[:, 1] * torch.linalg.vecdot(given, direction[whose - begin])
+            along = bend * _of(levels, places, rows) * torch.linalg.vecdot(given, direction[whose - begin])
             bent.index_add_(0, whose - begin, along[:, None] * given)
         going &= size > 1e-12 * start
         length = torch.where(going, size / (direction * bent).sum(1), 0.0)[:, None]
