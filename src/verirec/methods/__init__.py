@@ -11,6 +11,7 @@ from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, TDR
 from verirec.methods.information import CVIB, DAMF, DIB
 from verirec.methods.multiple import MR
 from verirec.methods.naive import LCDMF, MF, RMF, TMF
+from verirec.methods.paths import PenaltyPath, fit_path
 from verirec.methods.saving import load
 from verirec.methods.top import Recommendations
 from verirec.methods.weighting import IPS, SNIPS
@@ -41,7 +42,9 @@ __all__ = [
     "TDR",
     "TMF",
     "Method",
+    "PenaltyPath",
     "Recommendations",
     "catalogue",
+    "fit_path",
     "load",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
@@ -16,12 +17,14 @@ from torch import Tensor
 
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import CellValues
 from verirec.data.splits import split
 from verirec.estimators.catalogue import ESTIMATORS
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import NoiseRateError, ParameterError
 from verirec.methods.fitted import Fitted
 from verirec.methods.parameters import Limits, Parameters
+from verirec.methods.setting import Setting
 from verirec.methods.side import side_information
 from verirec.models import Model, ModelKind, Penalties, build_model
 from verirec.models.factors import SideInformation
@@ -34,6 +37,7 @@ from verirec.training.loop import Plan, train
 from verirec.training.losses import LOSSES, Plain
 from verirec.training.stopping import HeldOut
 from verirec.training.task import Batch, Task
+from verirec.training.threads import seeded
 from verirec.words import short
 
 STEPS_BETWEEN: Final = 50
@@ -140,8 +144,10 @@ class Method(Parameters, Fitted, ABC):
 
     def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
         """Train for an epoch, a batch at a time; gives losses by name."""
-        for batch in self.task_.batches(epoch):
-            yield self.step(batch)
+        # Modules of a user's own may draw from torch's global numbers, as dropout does: the same ones each time.
+        with seeded(self.task_.seed, epoch):
+            for batch in self.task_.batches(epoch):
+                yield self.step(batch)
 
     @property
     def passes_between(self) -> int:
@@ -162,9 +168,11 @@ class Method(Parameters, Fitted, ABC):
     def after_prediction(self, batch: Batch) -> None:
         """Do what is to be done between the prediction model's step and those of others."""
 
-    def starting_rates(self, log: FeedbackLog, fitted: Propensities, rates: Rates | None) -> Rates | None:
-        """Give the noise rates to start from: those given, if any."""
-        return rates
+    def starting_rates(
+        self, log: FeedbackLog, fitted: Propensities, rates: Rates | None
+    ) -> tuple[Rates | None, CellValues | None]:
+        """Give the noise rates to start from, those given, and a model of labels where they are to be learnt: none."""
+        return rates, None
 
     def beyond_labels(self) -> Tensor | None:
         r"""Give by how much the log loss's targets lie outside of 0 and 1, per pair of the grid, shape (n,).
@@ -263,6 +271,27 @@ class Method(Parameters, Fitted, ABC):
         progress
             Told (epoch, epochs, held-out error or NaN) after every epoch.
         """
+        with self._or_as_before():
+            self._forget()
+            setting = self.make_ready(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
+            self.train_on(setting, Plan(self.epochs, _checkpoint_file(checkpoint), resume, "", progress))
+        return self
+
+    @contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """Leave what was trained before as it was, if training fails."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def make_ready(
+        self, log: FeedbackLog, *, noise_rates: Rates | None, audit: AuditSample | None, propensities: Any
+    ) -> Setting:
+        """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
         self.check_parameters()
         if noise_rates is not None and audit is not None:
             raise ParameterError("give noise_rates or an audit: one of the two")
@@ -273,52 +302,65 @@ class Method(Parameters, Fitted, ABC):
             fitted.require_everywhere(f"training by {self.name}")
         if audit is not None:
             rates = rates_from_audit(log, audit, fitted)[0]
-        plan = Plan(self.epochs, _checkpoint_file(checkpoint), resume, "", progress)
-        before = dict(vars(self))
-        try:
-            self._forget()
-            self._train(log, rates, fitted, plan)
-        except BaseException:
-            # What was trained before is left as it was.
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-        return self
-
-    def _train(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities, plan: Plan) -> None:
-        seed = same_state(self.random_state)
+        seed, device = same_state(self.random_state), _device(self.device)
         train_log, rest = self._parts(log, seed)
         share = len(train_log) / len(log)
-        rates = self.starting_rates(train_log, _part(fitted, share), rates)
+        rates, label_model = self.starting_rates(train_log, _part(fitted, share), rates)
         held_out = None if rest is None else self._judge_of(rest, _part(fitted, 1 - share), rates, seed)
-        device = _device(self.device)
         cells = self.grid_cells if self.needs_grid else 0
+        task = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
+        side = side_information(log, fitted, device) if self._takes_features else SideInformation()
+        return Setting(log, fitted, rates, held_out, task, side, label_model)
+
+    def train_on(
+        self,
+        setting: Setting,
+        plan: Plan,
+        *,
+        start: Mapping[str, Model] | None = None,
+        patience: int | None = None,
+    ) -> None:
+        """Build all models and train them.
+
+        Parameters
+        ----------
+        setting
+            What `make_ready` made.
+        plan
+            How long, and where checkpoints go.
+        start
+            Models to start from, by name; by default new ones.
+        patience
+            By default the method's own.
+        """
+        held_out = setting.held_out
         self.judge_ = None if held_out is None else held_out.estimator.name
-        self._remember(log, train_log, fitted)
+        self._remember(setting.log, setting.task.log, setting.propensities)
         self.parameters_ = self.savable_parameters()
-        self.task_ = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
-        self.noise_rates_ = rates
-        self.side_ = side_information(log, fitted, device) if self._takes_features else SideInformation()
+        self.task_, self.noise_rates_, self.side_ = setting.task, setting.rates, setting.side
+        self.h_ = setting.label_model
         self.errors_ = self.make_errors()
         self.prediction_ = self.learner(0)
         self.build()
-        self._guard_penalty()
+        self._guard_penalty(setting)
         self.start()
+        for name, learner in self.learners().items():
+            if start is not None:
+                learner.model.start_from(start[name])
         if plan.checkpoint is not None:
-            plan = replace(plan, key=self._key(log, rates, fitted, seed))
-        self._finish(train(self, self.f, self.task_, held_out, self.patience, plan))
+            plan = replace(plan, key=self._key(setting))
+        patience = self.patience if patience is None else patience
+        self._finish(train(self, self.f, self.task_, held_out, patience, plan))
 
     @property
     def _takes_features(self) -> bool:
         kinds = (getattr(self, name, None) for name in ("model", "imputation_model", "propensity_model"))
         return any(isinstance(kind, str) and kind == "features" for kind in kinds)
 
-    def _guard_penalty(self) -> None:
+    def _guard_penalty(self, setting: Setting) -> None:
         """Find the penalty that makes sure that the loss has a minimum; without rows to judge by, insist on it."""
         self._refuse_rates_that_do_not_fit()
-        beyond = self.beyond_labels() if self.loss == "log" else None
-        none = beyond is None or self.errors_.bounded
-        self.penalty_bound_ = 0.0 if none else least_factor_penalty(self.task_.log, beyond.cpu().numpy(), self._rows)  # type: ignore[union-attr]
+        self.penalty_bound_ = setting.least_penalty(self._least_penalty)
         if self.validation > 0 or self.penalty_bound_ == 0:
             return
         remedy = "or hold rows out, so that the best state can be kept (validation)"
@@ -332,6 +374,10 @@ class Method(Parameters, Fitted, ABC):
                 f"without penalties of constants and features the loss of {self.name} may have no minimum: take some "
                 f"above 0, {remedy}"
             )
+
+    def _least_penalty(self) -> float:
+        beyond = self.beyond_labels() if self.loss == "log" and not self.errors_.bounded else None
+        return 0.0 if beyond is None else least_factor_penalty(self.task_.log, beyond.cpu().numpy(), self._rows)
 
     def _refuse_rates_that_do_not_fit(self) -> None:
         """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end."""
@@ -387,9 +433,11 @@ class Method(Parameters, Fitted, ABC):
         able = ", ".join(name for name, one in catalogue.items() if one.sweeps)
         return ParameterError(f'solver="sweep": {why}; take "auto" or "gradient". Methods with sweeps are {able}')
 
-    def _key(self, log: FeedbackLog, rates: Rates | None, fitted: Propensities, seed: int) -> str:
+    def _key(self, setting: Setting) -> str:
         """Give a checksum of all that decides how training goes."""
-        facts = [self.name, self.plain_parameters(), log.fingerprint, log.n_users, log.n_items, repr(rates), seed]
+        log, fitted, seed = setting.log, setting.propensities, setting.task.seed
+        rates = repr(setting.rates)
+        facts = [self.name, self.plain_parameters(), log.fingerprint, log.n_users, log.n_items, rates, seed]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         digest.update(fitted.at(log.users, log.items).astype(np.float32).tobytes())
         for features in (log.user_features, log.item_features):

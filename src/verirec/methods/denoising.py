@@ -85,15 +85,15 @@ class Denoising(Sweeping):
         """Say that forward correction is for gradients."""
         return super().why_no_sweeps() if self.correction == "surrogate" else "they are for correction='surrogate'"
 
-    def starting_rates(self, log: FeedbackLog, fitted: Propensities, rates: Rates | None) -> Rates:
+    def starting_rates(
+        self, log: FeedbackLog, fitted: Propensities, rates: Rates | None
+    ) -> tuple[Rates, CellValues | None]:
         """Take the rates given, or start from the extremes of h."""
         one_of("anchors", self.anchors, ("epoch", "batch", "fixed"))
-        self.h_: CellValues | None = None
         if rates is not None:
-            return rates
+            return rates, None
         weights = 1 / fitted.at(log.users, log.items)
         own = LabelModel().fit(log, weights) if self.h is None else as_predictions(self.h, log.n_users, log.n_items)
-        self.h_ = own
         low, high = _extremes(own)
         if not 0 <= low <= high <= 1:
             raise PredictionError(f"h must be a probability of each pair; it goes from {low:g} to {high:g}")
@@ -101,7 +101,7 @@ class Denoising(Sweeping):
         # Guesses that this log refutes (more than all, or less than none, would be liked) are made smaller.
         while not 0 <= np.average(correct_labels(log.labels, start, log.users, log.items).values, weights=weights) <= 1:
             start = NoiseRates(start.rho01 / 2, start.rho10 / 2)
-        return start
+        return start, own
 
     def _bounded(self, rho01: float, rho10: float) -> NoiseRates:
         first, second = (min(max(rate, 0.0), self.most_rate) for rate in (rho01, rho10))
@@ -140,6 +140,11 @@ class Denoising(Sweeping):
                     pair = batch.users[end].view(1), batch.items[end].view(1)
                     self._watch(logits[end].view(1, 1), *pair)
         self._refresh()
+
+    def after_sweep(self) -> None:
+        """Look at some pairs, as after a batch."""
+        if self.refreshes_ and self.anchors == "batch":
+            self.after_prediction(self.task_.glimpse(self.sweeper_.done))
 
     def _watch(self, logits: Tensor, users: Tensor, items: Tensor) -> None:
         width = logits.shape[1]

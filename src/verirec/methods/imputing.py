@@ -81,7 +81,7 @@ class DR(Sweeping):
         sweeper, batch = self.sweeper_, self.sweeper_.batch
         pull = at_rows.neg_().add_(self.errors_.labels(batch)).mul_(self.row_weights(batch))
         loss = sweeper.on_grid(self.pairings_["prediction"], everywhere, pull)
-        self.after_prediction(self.task_.glimpse(sweeper.done))
+        self.after_sweep()
         return loss
 
 

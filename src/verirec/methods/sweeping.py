@@ -20,7 +20,7 @@ from verirec.training.task import Batch
 from verirec.training.threads import no_denormals, work_threads
 
 PASSES_BETWEEN: Final = 2
-_SETTLED: Final = 1e-4
+_SETTLED: Final = 1e-5
 _LARGE: Final = 200_000
 """Rows from which on it matters whether there is a compiler."""
 
@@ -30,6 +30,9 @@ class Sweeping(Method):
     r"""A method whose loss, with cross-entropy, is a regression on pseudo-labels: see `verirec.training.sweeps`."""
 
     sweeps: ClassVar[bool] = True
+
+    def after_sweep(self) -> None:
+        """Do what is to be done between the prediction model's sweep and those of others."""
 
     @abstractmethod
     def sweep(self) -> dict[str, Tensor]:

@@ -31,7 +31,7 @@ class RowLoss(Sweeping):
         labels = self.errors_.labels(batch)
         weights = self.row_weights(batch).expand_as(labels).contiguous()
         loss = self.sweeper_.on_rows(self.pairings_["prediction"], Entropy(weights, weights * labels))
-        self.after_prediction(self.task_.glimpse(self.sweeper_.done))
+        self.after_sweep()
         return {"loss": loss}
 
 

@@ -17,7 +17,7 @@ from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner
 from verirec.training.stopping import HeldOut, Patience
 from verirec.training.task import Task
-from verirec.training.threads import one_thread, seeded
+from verirec.training.threads import one_thread
 
 _RUNAWAY: Final = 1e4
 _ADVICE: Final = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
@@ -143,12 +143,10 @@ class _Run:
         self.method.begin_epoch(self.done)
         sums: dict[str, Tensor] = {}
         count = 0
-        # Modules of a user's own may draw from torch's global numbers, as dropout does: the same ones each time.
-        with seeded(self.task.seed, self.done):
-            for losses in self.method.passes(self.done):
-                count += 1
-                for name, value in losses.items():
-                    sums[name] = sums[name] + value if name in sums else value
+        for losses in self.method.passes(self.done):
+            count += 1
+            for name, value in losses.items():
+                sums[name] = sums[name] + value if name in sums else value
         self.done += 1
         self.since_judged += count
         entry: dict[str, Any] = {name: float(total) / count for name, total in sums.items()}

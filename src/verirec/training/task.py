@@ -14,6 +14,7 @@ from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.nuisances.propensities import Propensities
+from verirec.training.sorted_rows import SortedRows
 
 
 class Batch(NamedTuple):
@@ -116,6 +117,11 @@ class Task:
         """Give 1/p on a batch's rectangle, shape (a, b)."""
         p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())
         return self._tensor(1 / p, torch.float32)
+
+    @cached_property
+    def sorted_rows(self) -> SortedRows:
+        """The rows by user and by item."""
+        return SortedRows.of(self.log)
 
     @cached_property
     def whole(self) -> Batch:

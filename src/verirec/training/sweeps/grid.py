@@ -26,7 +26,7 @@ EXACT_CELLS: Final = 1 << 18
 LEAST_SAMPLE: Final = 32
 """Of a larger one, at least so many items of each user, and users of each item."""
 _PART_CELLS: Final = 1 << 17
-_SOME_CELLS: Final = 1 << 13
+_SOME_CELLS: Final = 1 << 11
 _SPACED: Final = 64
 
 
@@ -112,7 +112,6 @@ class GridPull:
         for one in (f, g):
             one.meet(number, inputs, chosen)
         self.times = len(inputs) / len(f.seen)
-        self.loss = torch.zeros(())
 
     def parts(self) -> list[slice]:
         """Give parts of the side that are worth doing at once."""
@@ -128,15 +127,13 @@ class GridPull:
         else:
             gradient = self.times * ((self.f.bend() - self.g.bend()) @ seen)
             gradient += self.f.straight(part) - self.g.straight(part)
-        if part.start == 0:
-            self._look()
         return gradient
 
-    def _look(self) -> None:
-        """Estimate the mean loss from some pairs."""
+    def loss(self) -> Tensor:
+        """Estimate the mean loss from some pairs of the last part."""
         every = -(-self.f.logits.numel() // _SOME_CELLS)
         z, g = (one.reshape(-1)[::every] for one in (self.f.logits, self.g.values.expand_as(self.f.values)))
-        self.loss = (softplus(z) - g * z).mean()
+        return (softplus(z) - g * z).mean()
 
 
 def _spaced(matrix: Tensor) -> Tensor:

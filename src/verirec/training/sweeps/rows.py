@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.data.feedback_log import FeedbackLog
+from verirec.training.sorted_rows import RowsOf, SortedRows
 from verirec.training.sweeps.arrays import large_array
 from verirec.training.sweeps.links import Quadratic
 from verirec.training.sweeps.pairing import Pairing, Side
-from verirec.training.sweeps.sorted_rows import RowsOf, SortedRows
 from verirec.training.threads import no_denormals
 
 STEPS: Final = 2
@@ -38,7 +37,7 @@ class Rows:
 
     Parameters
     ----------
-    log
+    rows
         The rows.
     threads
         At most.
@@ -46,13 +45,13 @@ class Rows:
         Whether to use numba, where it is there.
     """
 
-    def __init__(self, log: FeedbackLog, threads: int, *, compiled: bool = True) -> None:
+    def __init__(self, rows: SortedRows, threads: int, *, compiled: bool = True) -> None:
         from verirec.training.sweeps import torch_rows
 
-        self.sorted = SortedRows.of(log)
+        self.sorted = rows
         found = compiled_rows() if compiled else None
         self.walks: Any = torch_rows if found is None else found
-        self.threads = max(1, min(threads, len(log) // ROWS_A_THREAD))
+        self.threads = max(1, min(threads, len(self) // ROWS_A_THREAD))
 
     def __len__(self) -> int:
         return len(self.sorted.by_user.others)

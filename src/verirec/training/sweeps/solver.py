@@ -34,7 +34,7 @@ class Sweeper:
     """
 
     def __init__(self, task: Task, threads: int = 1) -> None:
-        self.task, self.rows = task, Rows(task.log, threads)
+        self.task, self.rows = task, Rows(task.sorted_rows, threads)
         self.done = 0
         n_users, n_items = task.shape
         self.exact = n_users * n_items <= EXACT_CELLS
@@ -104,7 +104,7 @@ class Sweeper:
                 slope = grid.of(part) - pulled[:, side.columns]
                 own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-1)
             if number == 0:
-                loss += n_cells * grid.loss
+                loss += n_cells * grid.loss()
         if pairing.features is not None:
             improve_features_on_grid(f, g, self.rows, pull, self._chosen(0))
         pairing.centre()

@@ -1,0 +1,117 @@
+"""Many penalties for little more than the price of one: each fit starts from where the last one ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import pandas as pd
+
+from verirec.checks import one_of, real_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimators.inputs import Rates
+from verirec.exceptions import ParameterError
+from verirec.methods.base import Method
+from verirec.nuisances.noise_rates import AuditSample
+from verirec.training.loop import Plan
+
+PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
+_WARM_PATIENCE: Final = 1
+_WARM_SHARE: Final = 6
+"""A fit that starts from a good one stops at the first judgement that is no better, or after a sixth of the first one's
+epochs: what changes from one penalty to the next is little."""
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyPath:
+    """Fits of one method with several penalties.
+
+    Parameters
+    ----------
+    parameter
+        Which penalty.
+    values
+        Its values, largest first.
+    methods
+        The fits, in that order.
+    """
+
+    parameter: str
+    values: tuple[float, ...]
+    methods: tuple[Method, ...]
+
+    @property
+    def best(self) -> Method:
+        """The fit with the least held-out error."""
+        if self.methods[0].judge_ is None:
+            raise ParameterError("without held-out rows (validation=0) there is nothing to choose by")
+        return min(self.methods, key=lambda one: one.held_out_error_)
+
+    def frame(self) -> pd.DataFrame:
+        """Give one row a penalty: its value, the held-out error and how many sweeps, or epochs, the fit took."""
+        rows = [(one.held_out_error_, len(one.history_), one.stopped_because_) for one in self.methods]
+        table = pd.DataFrame(rows, columns=["held_out_error", "epochs", "stopped_because"])
+        table.insert(0, self.parameter, self.values)
+        return table
+
+    def _repr_html_(self) -> str:
+        return str(self.frame().to_html(index=False))
+
+
+def fit_path(
+    method: Method,
+    log: FeedbackLog,
+    values: Iterable[float],
+    *,
+    parameter: str = "penalty_factors",
+    noise_rates: Rates | None = None,
+    audit: AuditSample | None = None,
+    propensities: Any = None,
+    progress: Callable[[int, int, float], None] = lambda done, total, value: None,
+) -> PenaltyPath:
+    """Train a method with several penalties, from the largest to the smallest, each from where the last one ended.
+
+    Propensities, noise rates, held-out rows and all else that does not depend on the penalty are made once.
+
+    Parameters
+    ----------
+    method
+        With all its other parameters; it is not trained itself.
+    log, noise_rates, audit, propensities
+        As in `Method.fit`.
+    values
+        Penalties to try.
+    parameter
+        Which one: "penalty_factors", "penalty_constants" or "penalty_features".
+    progress
+        Told (done, total, held-out error) after every fit.
+
+    Examples
+    --------
+    >>> import verirec as vr
+    >>> rates = vr.NoiseRates(0.2, 0.1)
+    >>> world = vr.simulate.world(60, 40, observed=0.3, noise_rates=rates, random_state=0)
+    >>> path = fit_path(vr.methods.OMEDR(), world.log, [4, 64, 16], noise_rates=rates, propensities=world.propensities)
+    >>> path.values
+    (64.0, 16.0, 4.0)
+    >>> path.best.held_out_error_ == path.frame().held_out_error.min()
+    True
+    """
+    one_of("parameter", parameter, PENALTIES)
+    ordered = sorted({real_number("values", value, above=0, closed=True) for value in values}, reverse=True)
+    if not ordered:
+        raise ParameterError("values must hold at least one penalty; got none")
+    fits: list[Method] = []
+    setting = None
+    for value in ordered:
+        one = type(method)(**{field.name: getattr(method, field.name) for field in fields(method)} | {parameter: value})
+        if setting is None:
+            setting = one.make_ready(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
+            one.train_on(setting, Plan(one.epochs))
+        else:
+            plan = Plan(max(2, len(fits[0].history_) // _WARM_SHARE))
+            one.train_on(setting, plan, start=fits[-1].models_, patience=_WARM_PATIENCE)
+        fits.append(one)
+        progress(len(fits), len(ordered), one.held_out_error_)
+    return PenaltyPath(parameter, tuple(ordered), tuple(fits))
