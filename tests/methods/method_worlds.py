@@ -13,7 +13,7 @@ import verirec as vr
 from plain_formulas import methods as plain
 from verirec.data.predictions import as_predictions
 from verirec.methods import catalogue
-from verirec.training import loop
+from verirec.methods import base
 from verirec.training.task import Batch
 
 EVERY = tuple(catalogue)
@@ -30,7 +30,7 @@ QUICK = {"epochs": 4, "batch_size": 48, "grid_cells": 64, "validation": 0.2, "di
 def judge_often():
     """Judge after every few steps, as these tests take few; each module of them has to import this."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "STEPS_BETWEEN", 10)
+        patch.setattr(base, "STEPS_BETWEEN", 10)
         yield
 
 

@@ -18,12 +18,23 @@ _AT_ONCE: Final = 1 << 16
 
 
 class Quadratic(NamedTuple):
-    """The loss of all rows; the slope of each row's quadratic at its logit, and its curvature: a level times a bend."""
+    """The quadratic of each row at its logit, and how many conjugate gradient steps down it are worth their time.
+
+    Parameters
+    ----------
+    value
+        The loss of all rows.
+    slopes, levels, bend
+        Slope of each row's quadratic, and its curvature: a level times a bend.
+    steps
+        Of conjugate gradients.
+    """
 
     value: Tensor
     slopes: Tensor
     levels: Tensor
     bend: float
+    steps: int
 
 
 class RowsLoss(ABC):
@@ -57,7 +68,7 @@ class Entropy(RowsLoss):
             bend = torch.where(here.abs() > 1e-3, (p - 0.5) / here, 0.25)
             torch.mul(level, bend, out=self.curvatures[part])
             torch.sub(p.mul_(level), pull, out=here)
-        return Quadratic(value, z, self.curvatures, 1.0)
+        return Quadratic(value, z, self.curvatures, 1.0, steps=2)
 
 
 class Squares(RowsLoss):
@@ -79,7 +90,7 @@ class Squares(RowsLoss):
             pulled = self.weights[part] * missed
             value += pulled @ missed
             torch.mul(p.sub_(p * p), pulled.mul_(2), out=z[part])
-        return Quadratic(value, z, self.weights, self.bend)
+        return Quadratic(value, z, self.weights, self.bend, steps=1)
 
 
 def largest_bend(least: float, most: float) -> float:

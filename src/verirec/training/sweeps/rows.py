@@ -17,8 +17,6 @@ from verirec.training.sweeps.links import Quadratic
 from verirec.training.sweeps.pairing import Pairing, Side
 from verirec.training.threads import no_denormals
 
-STEPS: Final = 2
-"""Conjugate gradient steps of each user and each item in a sweep: more cost more than they gain."""
 ROWS_A_THREAD: Final = 1 << 18
 """Less work than this is not worth a thread."""
 
@@ -87,7 +85,7 @@ class Rows:
         whole = (
             *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
             *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), above.slopes.numpy(), above.levels.numpy()),
-            *(np.float32(above.bend), STEPS),
+            *(np.float32(above.bend), above.steps),
         )
         self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
 

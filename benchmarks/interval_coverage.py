@@ -1,6 +1,6 @@
 """How often 95% intervals hold the truth, in simulated worlds.
 
-    .venv/bin/python benchmarks/coverage.py [--worlds 1000] [--workers 2]
+    .venv/bin/python benchmarks/interval_coverage.py [--worlds 1000] [--workers 2]
 
 Each world is new: preferences, who rates what, noise. Its true inaccuracy is known, and an interval covers it or not.
 Propensities are the world's own, or learnt by logistic regression (in worlds where that model is right: selection by
