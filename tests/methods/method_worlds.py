@@ -12,11 +12,13 @@ import torch
 import verirec as vr
 from plain_formulas import methods as plain
 from verirec.data.predictions import as_predictions
-from verirec.methods import catalogue
-from verirec.methods import base
+from verirec.methods import base, catalogue
 from verirec.training.task import Batch
 
 EVERY = tuple(catalogue)
+SWEEPING = tuple(name for name in EVERY if catalogue[name].sweeps)
+BOTH = (*EVERY, *(f"{name} by gradient" for name in SWEEPING))
+"""Every method by the solver that it takes by itself, and those that sweep by the other one too."""
 WITH_IMPUTATION = tuple(name for name in EVERY if "imputation_model" in catalogue[name]().get_params())
 WITH_PROPENSITIES = tuple(name for name in EVERY if "propensity_model" in catalogue[name]().get_params())
 DENOISING = tuple(name for name in EVERY if catalogue[name].needs_rates)
@@ -61,7 +63,9 @@ def full_log(seed=0, n_users=12, n_items=15):
 
 
 def method_of(name, **parameters):
-    return catalogue[name](**{**QUICK, **parameters})
+    """Make a method of the catalogue; "mf by gradient" is mf with that solver."""
+    name, _, solver = name.partition(" by ")
+    return catalogue[name](**{**QUICK, **({"solver": solver} if solver else {}), **parameters})
 
 
 def fit(name, log=None, *, fit=None, **parameters):
@@ -100,7 +104,7 @@ def stop_after(epochs):
 
 def built(name, log, *, spread=0.5, fit=None, **parameters):
     """Give a method in the middle of training, all its models moved to somewhere: losses can be asked of it."""
-    method, halfway = method_of(name, **parameters), {}
+    method, halfway = method_of(name, **{"solver": "gradient", **parameters}), {}
 
     def stop(*at):
         halfway.update(vars(method))

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import (
+    BOTH,
     EVERY,
+    SWEEPING,
     WITH_IMPUTATION,
     WITH_PROPENSITIES,
     Interrupted,
@@ -95,7 +97,7 @@ def test_parameters_go_round(name):
     assert repr(catalogue[name]()) == f"{type(method).__name__}()"
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_a_copy_of_a_trained_method_is_not_trained(name):
     copied = clone(fitted(name))
     assert copied.get_params() == fitted(name).get_params()
@@ -122,13 +124,13 @@ def test_a_method_with_h_as_a_matrix_can_be_shown():
 # Training
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_the_same_seed_gives_the_same_predictions_and_another_others(name):
     np.testing.assert_array_equal(matrix(fit(name)), matrix(fitted(name)))
     assert np.abs(matrix(fit(name, random_state=1)) - matrix(fitted(name))).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_training_again_starts_anew(name):
     method = fit(name, random_state=5, epochs=1).set_params(epochs=4)
     before = method.get_params()
@@ -137,7 +139,7 @@ def test_training_again_starts_anew(name):
     assert before | {"random_state": 0} == method.get_params()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_it_tells_how_training_went(name):
     method = fitted(name)
     assert method.stopped_because_ == "all 4 epochs"
@@ -150,7 +152,7 @@ def test_it_tells_how_training_went(name):
     assert method.held_out_error_ == min(judged.values()) == judged[method.best_epoch_]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_everything_that_is_to_be_learnt_moves(name):
     method = method_of(name)
     begin, start = method.begin_epoch, {}
@@ -171,10 +173,13 @@ def test_everything_that_is_to_be_learnt_moves(name):
             assert torch.isfinite(after[key]).all()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_the_best_state_is_kept(name):
-    """Training with a step so large that it gets worse again gives what stopping at the best gives."""
-    options = {"learning_rate": 0.3, "penalty_factors": 0.01}
+    """Training with a step so large that it gets worse again gives what stopping at the best gives.
+
+    Sweeps get worse again where penalties are too small; with corrected labels they may not be as small as that.
+    """
+    options = {"learning_rate": 0.3, "penalty_factors": 1.0 if name in ("ome", "ome-ips") else 0.01}
     long = fit(name, epochs=12, **options)
     assert long.best_epoch_ < 12
     short = fit(name, epochs=long.best_epoch_, **options)
@@ -183,14 +188,14 @@ def test_the_best_state_is_kept(name):
 
 
 def test_it_stops_when_patience_is_over():
-    method = fit("mf", learning_rate=0.1, epochs=200, penalty_factors=0.01, patience=2)
+    method = fit("mf", learning_rate=0.1, epochs=200, penalty_factors=0.01, patience=2, solver="gradient")
     held_out = [entry["held_out"] for entry in method.history_ if "held_out" in entry]
     assert method.stopped_because_ == "no better held-out error for 2 judgements"
     assert held_out.index(min(held_out)) == len(held_out) - 3
     assert method.best_epoch_ == len(method.history_) - 4
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_without_held_out_rows_the_last_state_is_kept(name):
     method = fit(name, validation=0, penalty_factors=200.0)
     assert math.isnan(method.held_out_error_)
@@ -198,7 +203,7 @@ def test_without_held_out_rows_the_last_state_is_kept(name):
     assert np.isfinite(matrix(method)).all()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_predictions_are_probabilities_of_all_pairs_that_can_be_judged(name):
     method, world = fitted(name), small_world()
     found = matrix(method)
@@ -210,7 +215,7 @@ def test_predictions_are_probabilities_of_all_pairs_that_can_be_judged(name):
     assert all(result[each].value == pytest.approx(by_matrix[each].value, rel=1e-6) for each in result)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_nothing_of_the_log_nor_any_global_state_changes(name):
     log = vr.simulate.world(12, 15, observed=0.5, random_state=1).log
     before = [column.copy() for column in (log.users, log.items, log.labels)]
@@ -236,8 +241,9 @@ def test_it_trains_by_squared_error(name):
     assert np.abs(matrix(method) - matrix(fitted(name))).max() > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["constants", "ncf", "features"])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for kind in ("constants", "ncf", "features") for name in (BOTH, EVERY)[kind == "ncf"]]
+)
 def test_it_trains_every_kind_of_model(name, kind, tmp_path):
     log = featured_log()
     method = fit(name, log, model=kind, epochs=1, fit={"propensities": LOGISTIC})
@@ -247,7 +253,7 @@ def test_it_trains_every_kind_of_model(name, kind, tmp_path):
     np.testing.assert_array_equal(matrix(again), found)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_it_trains_without_constants(name):
     method = fit(name, constants=False, epochs=2)
     assert not any("constant" in key for key in method.model_.state_dict())
@@ -341,7 +347,7 @@ def test_learnt_propensities_start_from_those_of_the_rows_that_are_trained_on(na
 # Saving
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_what_was_saved_predicts_the_same(name, tmp_path):
     method = fitted(name)
     again = vr.methods.load(method.save(tmp_path / "model"))
@@ -446,17 +452,19 @@ def test_the_tensors_of_a_checkpoint_are_no_model(saved, tmp_path):
 # Going on from a checkpoint
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", BOTH)
 def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path):
     file = tmp_path / "run"
-    method = method_of(name, epochs=7)
+    # With larger penalties some would have settled before the seventh sweep.
+    options = {"epochs": 7, "penalty_factors": 2.0}
+    method = method_of(name, **options)
     given = {"propensities": small_world().propensities, "checkpoint": file}
     with pytest.raises(Interrupted):
         method.fit(small_world().log, progress=stop_after(5), **given)
     seen = []
     method.fit(small_world().log, resume=True, progress=lambda *at: seen.append(at[0]), **given)
     assert seen == [5, 6, 7]
-    whole = fit(name, epochs=7)
+    whole = fit(name, **options)
     np.testing.assert_array_equal(matrix(method), matrix(whole))
     assert method.history_ == whole.history_
     assert method.best_epoch_ == whole.best_epoch_
@@ -467,9 +475,9 @@ def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path
 
 
 @pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
-@pytest.mark.parametrize("model", ["ncf", "features"])
-def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, tmp_path):
-    log, options = featured_log(), {"anchors": anchors, "model": model, "epochs": 5}
+@pytest.mark.parametrize(("model", "solver"), [("ncf", "gradient"), ("features", "gradient"), ("features", "sweep")])
+def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, solver, tmp_path):
+    log, options = featured_log(), {"anchors": anchors, "model": model, "epochs": 5, "solver": solver}
     propensities = vr.LogisticPropensity().fit(log)
     with pytest.raises(Interrupted):
         fit("ome-dr", log, fit={"checkpoint": tmp_path / "a", "progress": stop_after(3)}, **options)
@@ -489,9 +497,10 @@ def test_going_on_from_a_finished_run_changes_nothing(tmp_path):
     np.testing.assert_array_equal(matrix(again), matrix(first))
 
 
-def test_going_on_from_a_run_that_was_stopped_changes_nothing(tmp_path):
+@pytest.mark.parametrize("solver", ["gradient", "sweep"])
+def test_going_on_from_a_run_that_was_stopped_changes_nothing(solver, tmp_path):
     given = {"checkpoint": tmp_path / "run", "propensities": small_world().propensities}
-    options = {"learning_rate": 0.1, "epochs": 200, "penalty_factors": 0.01, "patience": 2}
+    options = {"learning_rate": 0.1, "epochs": 200, "penalty_factors": 0.01, "patience": 2, "solver": solver}
     first = fit("mf", small_world().log, fit=given, **options)
     again = fit("mf", small_world().log, fit=given | {"resume": True}, **options)
     assert again.history_ == first.history_

@@ -336,20 +336,22 @@ def test_rates_that_do_not_fit_the_log_are_refused():
 
 
 AWAY = {"penalty_factors": 0.0, "penalty_constants": 0.0, "epochs": 200, "patience": None, "learning_rate": 1.0}
+BY_GRADIENT = AWAY | {"solver": "gradient"}
 STRONG = vr.NoiseRates(0.4, 0.4)
 
 
-def test_a_run_that_runs_away_keeps_its_best_state():
+@pytest.mark.parametrize("away", [AWAY, BY_GRADIENT], ids=["sweep", "gradient"])
+def test_a_run_that_runs_away_keeps_its_best_state(away):
     with pytest.warns(DivergenceWarning, match="ome diverged in epoch .*; the state of epoch .* is kept"):
-        method = fit("ome", fit={"noise_rates": STRONG}, **AWAY)
+        method = fit("ome", fit={"noise_rates": STRONG}, **away)
     assert method.stopped_because_.startswith("diverged in epoch ")
     assert len(method.history_) < 200
     held_out = [entry["held_out"] for entry in method.history_ if "held_out" in entry]
     assert method.held_out_error_ == min(held_out)
-    best = fit("ome", fit={"noise_rates": STRONG}, **AWAY | {"epochs": method.best_epoch_})
+    best = fit("ome", fit={"noise_rates": STRONG}, **away | {"epochs": method.best_epoch_})
     np.testing.assert_array_equal(matrix(method), matrix(best))
 
 
 def test_a_run_that_runs_away_at_once_is_an_error_with_advice():
-    call = lambda: fit("ome", fit={"noise_rates": STRONG}, **AWAY | {"learning_rate": 1e3})  # noqa: E731
+    call = lambda: fit("ome", fit={"noise_rates": STRONG}, **BY_GRADIENT | {"learning_rate": 1e3})  # noqa: E731
     check_refusal(call, TrainingError, "diverged in epoch 1, before any state was worth keeping: lower learning_rate")

@@ -51,8 +51,8 @@ def test_without_correction_labels_are_taken_as_they_are(name):
     for batch, logits in batches(task):
         expected = get_loss(name).of(expit(logits.numpy()), batch.labels.numpy())
         np.testing.assert_allclose(plain.errors(logits, batch).numpy(), expected, rtol=1e-6)
-    assert plain.targets(task).tolist() == task.log.labels.tolist()
-    assert plain.targets(task).dtype == np.float64
+    assert plain.labels(task.whole).tolist() == task.log.labels.tolist()
+    assert not plain.bounded
     assert torch.equal(plain.imputed(LOGITS, 0.3), LOSSES[name]()(LOGITS, 0.3))
 
 
@@ -72,10 +72,12 @@ def test_the_surrogate_is_the_papers(name, rates):
             assert found[row] == pytest.approx(expected, rel=1e-5, abs=1e-6)
             seen.add(label)
     assert seen == {0, 1}
-    for row, target in enumerate(corrected.targets(task)):
+    for row, label in enumerate(corrected.labels(task.whole)):
         at = task.log.users[[row]], task.log.items[[row]]
         rho01, rho10 = (float(np.ravel(one)[0]) for one in rates.of_pairs(*at))
-        assert target == pytest.approx((task.log.labels[row] - rho10) / (1 - rho01 - rho10), rel=1e-12)
+        # In float32, as training is.
+        assert label.item() == pytest.approx((task.log.labels[row] - rho10) / (1 - rho01 - rho10), rel=1e-6)
+    assert not corrected.bounded
     assert torch.equal(corrected.imputed(LOGITS, 0.3), LOSSES[name]()(LOGITS, 0.3))
 
 
@@ -114,7 +116,44 @@ def test_forward_correction_is_the_log_loss_of_the_noisy_label(rates):
             noisy = rates.rho10 + rates.kappa * expit(logit.item())
             assert found.item() == pytest.approx(-math.log(noisy if label == 1 else 1 - noisy), rel=1e-9, abs=1e-12)
     # Without one kind of noise a probability can be 0, and the loss is not bounded.
-    assert (made.targets(task) is None) == (rates.rho01 > 0 and rates.rho10 > 0)
+    assert made.bounded == (rates.rho01 > 0 and rates.rho10 > 0)
+
+
+def made_of(kind, name, rates):
+    made, task = kind(LOSSES[name]()), a_task()
+    made.use(rates, task)
+    return made, task
+
+
+CORRECTIONS = [(Plain, "log"), (Plain, "squared"), (Surrogate, "log"), (Surrogate, "squared"), (Forward, "log")]
+
+
+@pytest.mark.parametrize("soft", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize(("kind", "name"), CORRECTIONS)
+def test_the_gap_is_the_error_less_the_imputed_one(kind, name, rates, soft):
+    made, task = made_of(kind, name, rates)
+    for batch, logits in batches(task):
+        labels = torch.full_like(logits, soft)
+        expected = made.errors(logits, batch) - made.imputed(logits, labels)
+        np.testing.assert_allclose(made.gap(logits, batch, labels), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_what_they_are_at_0_and_a_rise(name):
+    loss = LOSSES[name]()
+    for label in (0, 1):
+        expected = loss.base(LOGITS) + label * loss.rise(LOGITS)
+        np.testing.assert_allclose(loss(LOGITS, label), expected, rtol=1e-12, atol=1e-12)
+    assert torch.equal(loss(LOGITS, 0), loss.base(LOGITS))
+
+
+@pytest.mark.parametrize("rates", [RATES[0], *GROUPS.values()])
+def test_labels_of_a_batch_are_those_of_its_rows_of_the_whole(rates):
+    made, task = made_of(Surrogate, "log", rates)
+    every = made.labels(task.whole)
+    for batch in task.batches(0):
+        torch.testing.assert_close(made.labels(batch), every[batch.rows])
 
 
 @pytest.mark.parametrize("rates", RATES)

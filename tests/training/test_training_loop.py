@@ -12,11 +12,11 @@ from refusals import check_refusal
 from training.tasks import a_log, a_task, known_propensities
 from verirec import GivenPropensity
 from verirec.exceptions import DivergenceWarning, ModelFileError, TrainingError
+from verirec.methods.base import STEPS_BETWEEN
 from verirec.models import FactorModel, Penalties
-from verirec.training import loop
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner, minimise_together
-from verirec.training.loop import STEPS_BETWEEN, Plan, train
+from verirec.training.loop import Plan, train
 from verirec.training.losses import LogLoss
 from verirec.training.stopping import HeldOut
 from verirec.training.threads import one_thread
@@ -26,16 +26,13 @@ STEPS = 5
 ADVICE = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
 
 
-@pytest.fixture(autouse=True)
-def judged_often(monkeypatch):
-    """Judge after every epoch, though it has few steps."""
-    monkeypatch.setattr(loop, "STEPS_BETWEEN", STEPS)
-
-
 class Fake:
-    """Two models that learn from each other, a count that matters, and a loss that can be made to go wrong."""
+    """Two models that learn from each other, a count that matters, and a loss that can be made to go wrong.
 
-    name = "fake"
+    It is judged after every epoch, though that has few steps.
+    """
+
+    name, passes_between, settled = "fake", STEPS, False
 
     def __init__(self, wrong=(None, math.nan), fact=0.5, which="loss"):
         random = torch.Generator().manual_seed(3)
@@ -47,6 +44,9 @@ class Fake:
 
     def begin_epoch(self, epoch):
         self.epochs.append(epoch)
+
+    def passes(self, epoch):
+        yield from (self.step(batch) for batch in self.task.batches(epoch))
 
     def step(self, batch):
         self.count += 1
@@ -95,7 +95,8 @@ def a_judge():
 
 
 def run(method, judge, patience=None, epochs=4, batch_size=10, **plan):
-    return train(method, method.first.model, task(batch_size), judge, patience, Plan(epochs, **plan))
+    method.task = task(batch_size)
+    return train(method, method.first.model, method.task, judge, patience, Plan(epochs, **plan))
 
 
 def state_of(method):
@@ -180,19 +181,58 @@ def test_models_are_judged_in_evaluation_mode_and_trained_in_training_mode():
 
 
 @pytest.mark.parametrize(("batch_size", "epochs", "judged"), [(1, 3, [1, 2, 3]), (5, 12, [5, 10, 12]), (50, 3, [3])])
-def test_some_steps_pass_between_judgements_and_the_last_epoch_is_judged(
-    batch_size, epochs, judged, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(loop, "STEPS_BETWEEN", STEPS_BETWEEN)
-    path, judge, written = tmp_path / "x", Values(1), []
+def test_some_steps_pass_between_judgements_and_the_last_epoch_is_judged(batch_size, epochs, judged, tmp_path):
+    path, judge, written, method = tmp_path / "x", Values(1), [], Fake()
+    method.passes_between = STEPS_BETWEEN
 
     def progress(epoch, *_):
         if path.exists() and (done := read_tensors(path)[1]["done"]) not in written:
             written.append(done)
 
-    outcome = run(Fake(), judge, epochs=epochs, batch_size=batch_size, checkpoint=path, progress=progress)
+    outcome = run(method, judge, epochs=epochs, batch_size=batch_size, checkpoint=path, progress=progress)
     assert [epoch for epoch, entry in enumerate(outcome.history, 1) if "held_out" in entry] == judged
     assert written == judged
+
+
+class Settles(Fake):
+    """Changes nothing any more from some epoch on."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.settles = epoch
+
+    @property
+    def settled(self):
+        return self.count >= self.settles * STEPS
+
+
+@pytest.mark.parametrize("between", [1, 1_000])
+def test_what_has_settled_is_judged_once_more_and_over(between):
+    method, judge = Settles(3), Values(3, 2, 1)
+    method.passes_between = between
+    outcome = run(method, judge, patience=9, epochs=9)
+    assert outcome.reason == "settled"
+    assert len(outcome.history) == outcome.best_epoch == 3
+    assert "held_out" in outcome.history[-1]
+    assert len(judge.states) == (3 if between == 1 else 1)
+
+
+def test_what_settles_in_the_last_epoch_has_settled():
+    assert run(Settles(3), None, epochs=3).reason == "settled"
+    assert run(Settles(4), None, epochs=3).reason == "all 3 epochs"
+
+
+def test_patience_over_where_it_settles_is_the_reason_given():
+    assert run(Settles(3), Values(1, 2), patience=2).reason == "no better held-out error for 2 judgements"
+
+
+def test_what_has_settled_is_not_gone_on_with(tmp_path):
+    plan = {"checkpoint": tmp_path / "x", "epochs": 9}
+    first, again = Settles(2), Settles(2)
+    run(first, None, **plan)
+    outcome = run(again, None, resume=True, **plan)
+    assert (outcome.reason, again.epochs) == ("settled", [])
+    assert same(state_of(first), state_of(again))
 
 
 # Divergence

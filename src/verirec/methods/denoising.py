@@ -146,6 +146,12 @@ class Denoising(Sweeping):
         if self.refreshes_ and self.anchors == "batch":
             self.after_prediction(self.task_.glimpse(self.sweeper_.done))
 
+    @property
+    def settled(self) -> bool:
+        """Whether more training would change nothing: not while rates have yet to be learnt."""
+        waiting = self.h_ is not None and self.anchors != "fixed" and not self.refreshes_
+        return super().settled and not waiting
+
     def _watch(self, logits: Tensor, users: Tensor, items: Tensor) -> None:
         width = logits.shape[1]
         for end, better in ((int(logits.argmin()), "lowest_"), (int(logits.argmax()), "highest_")):
