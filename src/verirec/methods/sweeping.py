@@ -21,7 +21,7 @@ from verirec.training.threads import no_denormals, work_threads
 
 PASSES_BETWEEN: Final = 2
 _SETTLED: Final = 1e-5
-_SLOW: Final = 0.1
+_SLOW: Final = 0.2
 _LARGE: Final = 200_000
 """Rows from which on it matters whether there is a compiler."""
 
