@@ -32,7 +32,7 @@ from verirec.metrics import auc, log_loss
 from verirec.nuisances.propensities import as_propensities
 
 RATES = vr.NoiseRates(0.2, 0.1)
-DIM, PENALTY, CONSTANT_PENALTY, IMPUTATION = 8, 8.0, 4.0, 3.0
+DIM, PENALTY, CONSTANT_PENALTY, IMPUTATION = 8, 32.0, 6.0, 3.0
 
 
 @dataclass
