@@ -66,9 +66,18 @@ class Problem:
     def sliced(self) -> Split:
         """The random ratings in two: test, and those of some users to choose by.
 
-        Whole users, so that each has as many test items as in the field: NDCG and Recall depend on it.
+        Whole users, so that each has as many test items as in the field: NDCG and Recall depend on it. Drawn from each
+        ten users with about the same number of likes, so that the two parts are alike: AUC is mostly the user's level.
         """
-        return split(self.random, SLICE, by="user", random_state=_stream("slice"))
+        likes = np.bincount(self.random.users, self.random.labels, self.random.n_users)
+        random = _stream("slice")
+        # Ties in a random order.
+        order = np.lexsort((random.random(len(likes)), likes))
+        order = order[np.isin(order, self.random.users)]
+        tens = [order[start : start + 10] for start in range(0, len(order), 10)]
+        chosen = np.concatenate([random.permutation(ten)[: round(SLICE * len(ten))] for ten in tens])
+        held = np.isin(self.random.users, chosen)
+        return Split(self.random.select(~held), self.random.select(held))
 
     @property
     def has_features(self) -> bool:

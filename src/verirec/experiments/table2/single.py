@@ -31,6 +31,8 @@ MOST_LOGIT: Final = 4.0
 """Logits are cut off at it before the held-out error is estimated: else a corrected loss rewards overconfidence."""
 SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all in an estimate."""
+PATIENCE: Final = 4
+"""Judgements without a better one after which training stops, where held-out rows stop it."""
 _ESTIMATORS: Final = ("naive", "ome-ips", "ome-dr")
 _DEFAULT_PROPENSITIES: Final = "constants"
 
@@ -81,7 +83,8 @@ def _trained(
     method = catalogue["mf" if task.method == "constants" else task.method](
         **arguments(task, setting, len(train)), random_state=seed
     )
-    method.fit(train, noise_rates=rates, propensities=fitted)
+    # Only methods that correct for noise know its rates: no other gets to stop on them.
+    method.fit(train, noise_rates=rates if method.needs_rates else None, propensities=fitted)
     return as_predictions(method.predictions, train.n_users, train.n_items).at, len(method.history_)
 
 
@@ -90,10 +93,10 @@ def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
 
     Examples
     --------
-    >>> arguments(Task("mf", "paper"), {"dim": 8, "epochs": 30, "penalty_factors": 20.0}, 1000)
-    {'dim': 8, 'epochs': 30, 'penalty_factors': 20.0, 'constants': False, 'validation': 0.0}
-    >>> arguments(Task("mf", "constants"), {"weight_decay": 1e-3}, 1000)
-    {'penalty_factors': 1.0, 'penalty_constants': 1.0, 'penalty_features': 1.0}
+    >>> arguments(Task("mf", "paper"), {"dim": 8, "penalty_factors": 2.0}, 1000)
+    {'dim': 8, 'penalty_factors': 2.0, 'constants': False, 'patience': 4}
+    >>> arguments(Task("mf", "constants"), {"epochs": 30}, 1000)
+    {'epochs': 30, 'validation': 0.0}
     """
     given = {name: value for name, value in setting.items() if name not in ("propensities", "weight_decay")}
     if "weight_decay" in setting:
@@ -109,6 +112,8 @@ def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
     if "epochs" in given:
         # The number of epochs is a part of the setting: all rows are trained on.
         given["validation"] = 0.0
+    else:
+        given["patience"] = PATIENCE
     return given
 
 

@@ -45,10 +45,11 @@ BASELINE_FORM: Final = "baseline"
 def space_of(method: str, form: str, *, small: bool = True, has_features: bool = True, kind: str = "fast") -> Space:
     """Give the space of a method in a form.
 
-    "fast": learning rate, dimension and passes over the log; a penalty for each kind of parameter, which stands for the
-    paper's weight decay (a decay of d on n rows is a penalty of d n) and reaches further up, where the best ones are;
-    propensities of methods that weigh by them, and the correction's form of those that correct for noise. "paper": the
-    printed grid with small batches, one decay for all, training stopped on held-out rows of the log.
+    "fast": learning rate and dimension; a penalty for each kind of parameter, which stands for the paper's weight decay
+    (a decay of d on n rows is a penalty of d n), in the range where it matters; propensities of methods that weigh by
+    them, and the correction's form of those that correct for noise. Factors alone are trained until held-out rows of
+    the log get worse, all else for a number of epochs that is a part of the setting. "paper": the printed grid with
+    small batches, one decay for all, training stopped on held-out rows.
 
     Parameters
     ----------
@@ -60,7 +61,9 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
     Examples
     --------
     >>> list(space_of("mf", "paper"))
-    ['learning_rate', 'dim', 'epochs', 'penalty_factors']
+    ['learning_rate', 'dim', 'penalty_factors']
+    >>> list(space_of("mf", "constants"))
+    ['learning_rate', 'dim', 'epochs', 'penalty_factors', 'penalty_constants']
     >>> list(space_of("ips", "constants", kind="paper"))
     ['learning_rate', 'dim', 'batch_size', 'weight_decay']
     """
@@ -72,8 +75,11 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
         space["dim"] = Choice(_DIMS[small])
         return space | {"batch_size": Choice(_PAPER_BATCHES[small]), "weight_decay": PAPER_DECAY}
     space = {"learning_rate": Choice((0.005, 0.01, 0.05)), "dim": Choice(_DIMS[small])}
-    space |= {"epochs": Choice((30, 100) if small else (5, 15)), "penalty_factors": LogUniform(12, 1200)}
-    if form != "paper":
+    if form == "paper":
+        # More, and all factors go to zero; less, and the corrected loss has no minimum to train to.
+        space["penalty_factors"] = LogUniform(0.5, 6)
+    else:
+        space |= {"epochs": Choice((30, 100) if small else (5, 15)), "penalty_factors": LogUniform(12, 1200)}
         space["penalty_constants"] = LogUniform(0.3, 30)
     if form == "features":
         space["penalty_features"] = LogUniform(10, 500)
@@ -88,7 +94,7 @@ def _of_kind(method: str, has_features: bool) -> Space:
     if method not in _UNWEIGHTED:
         own["propensities"] = Choice(PROPENSITIES if has_features else PROPENSITIES[1:])
     if method in _IMPUTING:
-        own["imputation_penalty"] = LogUniform(0.3, 30)
+        own["imputation_penalty"] = LogUniform(0.3, 10)
     if method in _DENOISING:
         own["correction"] = Choice(("surrogate", "forward"))
     return own
