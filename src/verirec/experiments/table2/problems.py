@@ -166,9 +166,7 @@ def _on_complete(labels: npt.NDArray[np.int8], known: npt.NDArray[np.bool_]) -> 
     flat = items.ravel()
     usable = free[users, flat]
     users, flat = users[usable], flat[usable]
-    test = FeedbackLog.from_arrays(
-        users, flat, labels[users, flat], n_users=labels.shape[0], n_items=labels.shape[1]
-    )
+    test = FeedbackLog.from_arrays(users, flat, labels[users, flat], n_users=labels.shape[0], n_items=labels.shape[1])
     return Problem("kuairec", train, test, k=50)
 
 

@@ -13,7 +13,7 @@ from verirec.checks import whole_number
 from verirec.experiments.processes import MOST_WORKERS, in_processes
 from verirec.experiments.table2.plans import Study, Task
 from verirec.experiments.table2.problems import Problem
-from verirec.experiments.table2.single import run_once
+from verirec.experiments.table2.single import USERS, run_once
 from verirec.experiments.table2.spaces import space_of
 from verirec.experiments.table2.store import Row, Store, key_of
 from verirec.experiments.table2.tuning import best_of, next_setting, score_of
@@ -73,7 +73,12 @@ def run_study(
     open_tasks = [task for task in tasks if not _finished(problem, study, task, store.rows())]
     if open_tasks:
         in_processes(
-            _work, (problem, study, store.folder), [(task,) for task in open_tasks], workers, tell, every=1.0,
+            _work,
+            (problem, study, store.folder),
+            [(task,) for task in open_tasks],
+            workers,
+            tell,
+            every=1.0,
             kept="finished runs are kept",
         )
     rows = store.rows()
@@ -105,6 +110,7 @@ def _work(shared: tuple[Problem, Study, Path], task: Task) -> None:
         rows = store.rows()
         for trial, key, setting, seed in _missing(problem, study, task, rows):
             found = run_once(problem, study, task, setting, seed)
+            array = found.pop(USERS, None)
             row = {
                 "key": key,
                 "study": _facts(problem, study),
@@ -116,7 +122,7 @@ def _work(shared: tuple[Problem, Study, Path], task: Task) -> None:
                 "revision": revision(),
                 **found,
             }
-            store.append(row)
+            store.append(row, array)
             rows[key] = row
 
 
@@ -141,14 +147,23 @@ def _trials(
     problem: Problem, study: Study, task: Task, rows: dict[str, Row]
 ) -> tuple[list[Row], dict[str, Any] | None]:
     """Give a task's trials so far, and the setting of the next; `None` if there are enough."""
-    space = _space(study, problem, task)
+    space, facts = _space(study, problem, task), _facts(problem, study)
+    # Settings follow from those before them, so a trial that is there need not be thought up again.
+    there = {
+        row["trial"]: row
+        for row in rows.values()
+        if row["trial"] is not None and (row["method"], row["form"]) == task and row["study"] == facts
+    }
     trials: list[Row] = []
     while len(trials) < (study.trials if space else 1):
-        past = [(row["setting"], score_of(study.choices[0], row)) for row in trials]
-        setting = next_setting(space, task, past)
-        found = rows.get(_key(problem, study, task, setting, TUNING_SEED))
+        found = there.get(len(trials))
         if found is None:
-            return trials, setting
+            past = [(row["setting"], score_of(study.choices[0], row)) for row in trials]
+            setting = next_setting(space, task, past)
+            # The same setting may have come up before.
+            found = rows.get(_key(problem, study, task, setting, TUNING_SEED))
+            if found is None:
+                return trials, setting
         trials.append(found)
     return trials, None
 
@@ -167,9 +182,7 @@ def _finished(problem: Problem, study: Study, task: Task, rows: dict[str, Row]) 
 
 
 def _space(study: Study, problem: Problem, task: Task) -> Any:
-    return space_of(
-        task.method, task.form, small=problem.small, has_features=problem.has_features, kind=study.space
-    )
+    return space_of(task.method, task.form, small=problem.small, has_features=problem.has_features, kind=study.space)
 
 
 def _facts(problem: Problem, study: Study) -> dict[str, Any]:
@@ -180,6 +193,7 @@ def _facts(problem: Problem, study: Study) -> dict[str, Any]:
         "protocol": study.protocol,
         "noise": [study.rho01, study.rho10],
         "rates": study.rates,
+        "space": study.space,
     }
 
 

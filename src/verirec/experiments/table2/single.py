@@ -20,6 +20,7 @@ from verirec.experiments.table2.baselines import baseline_scores
 from verirec.experiments.table2.plans import Study, Task
 from verirec.experiments.table2.problems import HELD_OUT, Problem
 from verirec.experiments.table2.spaces import BASELINES
+from verirec.experiments.table2.users import influences
 from verirec.losses import NoiseRates
 from verirec.metrics import evaluate
 from verirec.nuisances.noise_rates import rates_from_audit
@@ -31,6 +32,8 @@ MOST_LOGIT: Final = 4.0
 """Logits are cut off at it before the held-out error is estimated: else a corrected loss rewards overconfidence."""
 SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all in an estimate."""
+USERS: Final = "users"
+"""Of what a run gives: by how much each test user moves its metrics; an array, kept beside the runs."""
 PATIENCE: Final = 4
 """Judgements without a better one after which training stops, where held-out rows stop it."""
 _ESTIMATORS: Final = ("naive", "ome-ips", "ome-dr")
@@ -59,6 +62,8 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
             found["seconds"], found["cpu_seconds"] = time.perf_counter() - began, time.process_time() - cpu
             found["epochs"] = epochs
             found |= _measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
+            tested = problem.sliced.train if held is None else problem.random
+            found[USERS] = influences(np.asarray(scores(tested.users, tested.items), np.float64), tested, problem.k)
     except (TrainingError, ParameterError, FloatingPointError) as error:
         found = {"failed": str(error), "seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
     return found

@@ -80,15 +80,15 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
         space["penalty_factors"] = LogUniform(0.5, 6)
     else:
         space |= {"epochs": Choice((30, 100) if small else (5, 15)), "penalty_factors": LogUniform(12, 1200)}
-        space["penalty_constants"] = LogUniform(0.3, 30)
+        space["penalty_constants"] = LogUniform(0.3, 10)
     if form == "features":
-        space["penalty_features"] = LogUniform(10, 500)
+        space["penalty_features"] = LogUniform(15, 300)
     if method == "constants":
         return {name: one for name, one in space.items() if name not in ("dim", "penalty_factors")}
-    return space | _of_kind(method, has_features)
+    return space | _of_kind(method, form, has_features)
 
 
-def _of_kind(method: str, has_features: bool) -> Space:
+def _of_kind(method: str, form: str, has_features: bool) -> Space:
     """Give what only some kinds of methods have."""
     own: Space = {}
     if method not in _UNWEIGHTED:
@@ -96,5 +96,6 @@ def _of_kind(method: str, has_features: bool) -> Space:
     if method in _IMPUTING:
         own["imputation_penalty"] = LogUniform(0.3, 10)
     if method in _DENOISING:
-        own["correction"] = Choice(("surrogate", "forward"))
+        # Without rows held out to stop on, the one that is bounded below.
+        own["correction"] = Choice(("surrogate", "forward") if form == "paper" else ("forward",))
     return own

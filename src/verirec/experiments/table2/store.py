@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -10,8 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 import verirec
 from verirec.exceptions import DataError, ParameterError
+from verirec.whole_files import replace_file
 
 FORMAT: Final = 1
 """Of the lines; a change of what a run means raises it."""
@@ -48,7 +53,8 @@ class Store:
         self.folder = Path(folder)
         self.file = self.folder / ROWS
         try:
-            (self.folder / "claims").mkdir(parents=True, exist_ok=True)
+            for inside in ("claims", "users"):
+                (self.folder / inside).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ParameterError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from None
         self._check_version()
@@ -70,10 +76,25 @@ class Store:
                 f"this is {verirec.__version__} (format {FORMAT}): name another folder"
             )
 
-    def append(self, row: Row) -> None:
-        """Add a run; it has its `key`."""
+    def append(self, row: Row, array: npt.NDArray[np.float32] | None = None) -> None:
+        """Add a run, which has its `key`, and an array that goes with it: that first, so that no run is without."""
+        if array is not None:
+            buffer = io.BytesIO()
+            np.save(buffer, array, allow_pickle=False)
+            replace_file(self._array_file(row["key"]), buffer.getvalue())
         with self._locked() as descriptor:
             _write(descriptor, row)
+
+    def array(self, key: str) -> npt.NDArray[np.float32]:
+        """Give the array of a run."""
+        try:
+            with self._array_file(key).open("rb") as opened:
+                return np.asarray(np.load(opened, allow_pickle=False))
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"the store has run {key} and cannot read what belongs to it: {error}") from None
+
+    def _array_file(self, key: str) -> Path:
+        return self.folder / "users" / f"{key}.npy"
 
     def rows(self) -> dict[str, Row]:
         """Give the runs by key, in the order in which they were added; of the same run the first."""

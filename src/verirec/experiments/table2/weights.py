@@ -32,7 +32,7 @@ class Tempered(Propensities):
     --------
     >>> from verirec import ConstantPropensity
     >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
-    >>> Tempered(ConstantPropensity().fit(log), 0.5, log).at([0], [1]).tolist()
+    >>> Tempered(ConstantPropensity().fit(log), 0.5, log).at([0], [1]).round(6).tolist()
     [0.5]
     """
 
