@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +43,15 @@ def tuning_spread(results: Results) -> Any:
                 "seconds": float(np.mean([row["seconds"] for row in trials])),
             }
         )
+    return pd.DataFrame(rows)
+
+
+def chosen_settings(results: Results) -> Any:
+    """Give the setting of each task and choice, as JSON."""
+    rows = [
+        {"method": task.method, "form": task.form, "choice": choice, "setting": json.dumps(runs[0]["setting"])}
+        for (task, choice), runs in results.chosen.items()
+    ]
     return pd.DataFrame(rows)
 
 

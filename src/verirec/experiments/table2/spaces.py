@@ -75,6 +75,8 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
         space["dim"] = Choice(_DIMS[small])
         return space | {"batch_size": Choice(_PAPER_BATCHES[small]), "weight_decay": PAPER_DECAY}
     space = {"learning_rate": Choice((0.005, 0.01, 0.05)), "dim": Choice(_DIMS[small])}
+    if not small:
+        space["batch_size"] = Choice((8192,))
     if form == "paper":
         # More, and all factors go to zero; less, and the corrected loss has no minimum to train to.
         space["penalty_factors"] = LogUniform(0.5, 6)

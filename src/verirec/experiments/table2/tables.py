@@ -48,7 +48,7 @@ COLUMNS: Final = [
 ]
 
 Array = npt.NDArray[np.float64]
-Influences = Callable[[str], Array]
+Influences = Callable[[str], npt.NDArray[Any]]
 
 
 def table2(results: Results, k: int, influences: Influences) -> Any:
