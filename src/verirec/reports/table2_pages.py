@@ -36,11 +36,11 @@ _NEEDED: Final = ("coat", "honest")
 COMMANDS: Final = {
     "coat": "--dataset coat",
     "honest": "--dataset coat --protocol honest",
-    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome,ips,ome-ips,eib,ome-eib,"
-    "dr-jl,ome-dr --forms constants,features",
-    "audit": "--dataset coat --rates audit --methods mf,ome,ome-eib,ome-ips,ome-dr",
+    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome,ips,ome-ips,"
+    "dr-jl,ome-dr --forms constants,features --trials 10",
+    "audit": "--dataset coat --rates audit --methods mf,ome,ome-ips,ome-dr",
     "kuairec": "--dataset kuairec --methods mf,ome,eib,ips,dr-jl,ome-eib,ome-ips,ome-dr --forms paper,constants "
-    "--trials 6 --seeds 3",
+    "--trials 8 --seeds 5",
 }
 
 

@@ -81,7 +81,8 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
         # More, and all factors go to zero; less, and the corrected loss has no minimum to train to.
         space["penalty_factors"] = LogUniform(0.5, 6)
     else:
-        space |= {"epochs": Choice((30, 100) if small else (5, 15)), "penalty_factors": LogUniform(12, 1200)}
+        space["epochs"] = Choice((30, 100) if small else (10, 40))
+        space["penalty_factors"] = LogUniform(12, 1200) if small else LogUniform(3, 300)
         space["penalty_constants"] = LogUniform(0.3, 10)
     if form == "features":
         space["penalty_features"] = LogUniform(15, 300)
