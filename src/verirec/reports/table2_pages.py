@@ -35,7 +35,7 @@ FOLDERS: Final = {
 _NEEDED: Final = ("coat", "honest")
 COMMANDS: Final = {
     "coat": "--dataset coat",
-    "honest": "--dataset coat --protocol honest",
+    "honest": "--dataset coat --protocol honest --methods mf,ome,eib,ome-eib,ips,ome-ips,dr-jl,ome-dr",
     "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome,ips,ome-ips,"
     "dr-jl,ome-dr --forms constants,features --trials 10",
     "audit": "--dataset coat --rates audit --methods mf,ome,ome-ips,ome-dr",

@@ -17,7 +17,7 @@ from study_world import STUDY, lasting, small_problem
 
 from verirec.experiments.table2 import Store, run_study
 from verirec.experiments.table2.plans import Task
-from verirec.experiments.table2.runs import _facts, _missing
+from verirec.experiments.table2.runs import _facts, _missing, claim_of
 from verirec.experiments.table2.tuning import best_of, score_of
 
 HERE = str(Path(__file__).parent)
@@ -69,15 +69,14 @@ def test_a_study_that_was_cut_off_goes_on_and_takes_more_trials(whole, tmp_path)
         store.append(row, Store(folder / "store").array(row["key"]))
     with store.file.open("ab") as file:
         file.write(lines[8][:40])
-    # More trials than before keep those that there are.
+    # More trials than before begin with the same ones.
     more = run_study(small_problem(), replace(STUDY, trials=4), tmp_path, workers=1)
-    assert all(more.trials[task][: len(trials)] == trials for task, trials in results.trials.items())
-    assert rows_of(folder).items() <= rows_of(tmp_path).items() or _chosen_differ(more, results)
-
-
-def _chosen_differ(more, results):
-    """Say whether another setting was chosen, so that other seeds were run."""
-    return any(more.chosen[key][0]["setting"] != runs[0]["setting"] for key, runs in results.chosen.items())
+    for task, trials in results.trials.items():
+        of_more = more.trials[task]
+        assert len(of_more) == (4 if len(trials) == 3 else 1)
+        assert [(row["setting"], row["test"]) for row in of_more[: len(trials)]] == [
+            (row["setting"], row["test"]) for row in trials
+        ]
 
 
 def test_a_finished_study_runs_nothing(whole):
@@ -126,14 +125,32 @@ def test_two_processes_share_a_study_and_do_each_run_once(whole, tmp_path):
     assert len(lines) == len({json.loads(line)["key"] for line in lines})
 
 
+def test_what_another_process_is_at_is_left_for_the_end(tmp_path):
+    store, task = Store(tmp_path / "store"), Task("global-mean", "baseline")
+    with store.claim(claim_of(small_problem(), STUDY, task)) as held:
+        assert held
+        one = _start(tmp_path)
+        # The others are all done: 3 means of 2 seeds, 3 tuned tasks of 3 trials and a seed more.
+        _wait_for(store.file, 1 + 3 * 2 + 3 * 4)
+        assert one.poll() is None
+        assert not any(row["method"] == "global-mean" for row in store.rows().values())
+    assert one.wait(60) == 0
+    assert any(row["method"] == "global-mean" for row in store.rows().values())
+
+
+def _wait_for(file, lines):
+    for _ in range(1200):
+        if file.exists() and file.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.05)
+    raise AssertionError("too slow")
+
+
 def test_a_killed_study_goes_on_to_the_same(whole, tmp_path):
     folder, _ = whole
     one = _start(tmp_path)
     file = tmp_path / "store" / "runs.jsonl"
-    for _ in range(600):
-        if file.exists() and file.read_bytes().count(b"\n") >= 6:
-            break
-        time.sleep(0.05)
+    _wait_for(file, 6)
     os.killpg(one.pid, signal.SIGKILL)
     one.wait()
     assert file.read_bytes().count(b"\n") >= 6

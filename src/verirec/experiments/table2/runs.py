@@ -72,10 +72,12 @@ def run_study(
     tell()
     open_tasks = [task for task in tasks if not _finished(problem, study, task, store.rows())]
     if open_tasks:
+        # First what nobody else is at, then what others may have left.
+        jobs = [(task, wait) for wait in (False, True) for task in open_tasks]
         in_processes(
             _work,
             (problem, study, store.folder),
-            [(task,) for task in open_tasks],
+            jobs,
             workers,
             tell,
             every=1.0,
@@ -99,14 +101,16 @@ def _count(store: Store, problem: Problem, study: Study) -> int:
     return sum(row["study"] == _facts(problem, study) for row in store.rows().values())
 
 
-def _work(shared: tuple[Problem, Study, Path], task: Task) -> None:
-    """Do a task in a worker process, once whoever else is at it lets go."""
+def _work(shared: tuple[Problem, Study, Path], task: Task, wait: bool) -> None:
+    """Do a task in a worker process, unless somebody else is at it; with `wait`, as soon as nobody is."""
     import torch
 
     torch.set_num_threads(1)
     problem, study, folder = shared
     store = Store(folder)
-    with store.claim(key_of(**_facts(problem, study), task=list(task)), wait=True):
+    with store.claim(claim_of(problem, study, task), wait=wait) as held:
+        if not held:
+            return
         rows = store.rows()
         for trial, key, setting, seed in _missing(problem, study, task, rows):
             found = run_once(problem, study, task, setting, seed)
@@ -124,6 +128,11 @@ def _work(shared: tuple[Problem, Study, Path], task: Task) -> None:
             }
             store.append(row, array)
             rows[key] = row
+
+
+def claim_of(problem: Problem, study: Study, task: Task) -> str:
+    """Name what a process holds while it works on a task."""
+    return key_of(**_facts(problem, study), task=list(task))
 
 
 def _missing(
