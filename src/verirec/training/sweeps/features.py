@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from verirec.training.sweeps.grid import GridPull, Sigmoids
@@ -15,7 +13,6 @@ from verirec.training.sweeps.pairing import Features, Pairing
 from verirec.training.sweeps.rows import Rows
 
 _STEPS: Final = 8
-_ROWS_AT_ONCE: Final = 1 << 16
 
 
 def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
@@ -23,11 +20,8 @@ def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
     features = _features(pairing)
 
     def bent(matrix: Tensor) -> Tensor:
-        total = torch.zeros_like(matrix)
-        for part, x, y in _parts(features, rows):
-            along = above.bend * above.levels[part] * torch.linalg.vecdot(x @ matrix, y)
-            total += x.T @ (along[:, None] * y)
-        return total
+        along = rows.inner(features.users @ matrix, features.items).mul_(above.levels).mul_(above.bend)
+        return _spread(features, rows, along)
 
     _improve(pairing, _spread(features, rows, above.slopes), bent)
 
@@ -50,21 +44,9 @@ def _features(pairing: Pairing) -> Features:
     return pairing.features
 
 
-def _parts(features: Features, rows: Rows) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Give the features of users and items of the rows, some rows at a time."""
-    by_user = rows.sorted.by_user
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(start, min(start + _ROWS_AT_ONCE, len(rows)))
-        users = np.searchsorted(by_user.starts, np.arange(part.start, part.stop), side="right") - 1
-        yield part, features.users[torch.from_numpy(users)], features.items[torch.from_numpy(by_user.others[part])]
-
-
 def _spread(features: Features, rows: Rows, values: Tensor) -> Tensor:
     """Add up values of rows times the products of their features."""
-    total = torch.zeros(features.users.shape[1], features.items.shape[1])
-    for part, x, y in _parts(features, rows):
-        total += x.T @ (values[part, None] * y)
-    return total
+    return features.users.T @ rows.gather(features.items, 0, values, slice(0, len(features.users)))
 
 
 def _improve(pairing: Pairing, slope: Tensor, bent: Callable[[Tensor], Tensor]) -> None:

@@ -56,16 +56,19 @@ class Rows:
 
     def logits(self, pairing: Pairing, out: Tensor | None = None) -> Tensor:
         """Give the logit of each row, shape (rows,), in an array that is given or a new one."""
+        return self.inner(pairing.users, pairing.items, pairing.constant, out)
+
+    def inner(self, users: Tensor, items: Tensor, constant: float = 0.0, out: Tensor | None = None) -> Tensor:
+        """Give the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""
         rows, out = self.sorted.by_user, large_array(len(self)) if out is None else out
-        own, other, constant = pairing.users.numpy(), pairing.items.numpy(), np.float32(pairing.constant)
-        whole = rows.starts, rows.others, own, other, constant, out.numpy()
+        whole = rows.starts, rows.others, users.numpy(), items.numpy(), np.float32(constant), out.numpy()
         self._walk(rows, lambda begin, end: self.walks.logits(begin, end, *whole))
         return out
 
-    def gather(self, side: Side, number: int, values: Tensor, part: slice) -> Tensor:
+    def gather(self, other: Tensor, number: int, values: Tensor, part: slice) -> Tensor:
         """Give the sum over each one's rows of values times the other's row, for a part of a side: shape (part, d)."""
-        rows, out = self.sorted.sides[number], torch.empty(part.stop - part.start, side.other.shape[1])
-        whole = rows.starts, rows.others, rows.places, values.numpy(), side.other.numpy()
+        rows, out = self.sorted.sides[number], torch.empty(part.stop - part.start, other.shape[1])
+        whole = rows.starts, rows.others, rows.places, values.numpy(), other.numpy()
 
         def work(begin: int, end: int) -> None:
             self.walks.gather(begin, end, *whole, out[begin - part.start : end - part.start].numpy())

@@ -97,7 +97,7 @@ class Sweeper:
             grid = GridPull(f, g, number, self._chosen(number))
             steps = _inverse(_CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
             for part in grid.parts():
-                pulled = self.rows.gather(side, number, pull, part)
+                pulled = self.rows.gather(side.other, number, pull, part)
                 if number == 0:
                     loss -= pulled.flatten() @ side.own[part].flatten()
                 own = side.parameters[part]
