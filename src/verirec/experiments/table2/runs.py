@@ -80,7 +80,7 @@ def run_study(
             jobs,
             workers,
             tell,
-            every=1.0,
+            every=5.0,
             kept="finished runs are kept",
         )
     rows = store.rows()
