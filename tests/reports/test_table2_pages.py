@@ -62,7 +62,11 @@ def test_advice_names_the_best_and_those_as_good(studies):
 
 def test_every_method_has_a_row_in_every_form(studies):
     page = table2_page(studies)
+    run = set(studies.coat.table2.method)
     for name in METHODS:
+        if name not in run:
+            assert name.upper() in page[: page.index("## In short")]
+            continue
         assert len(re.findall(rf"^\| {re.escape(name.upper())} \|", page, re.MULTILINE)) >= 3
 
 

@@ -7,10 +7,12 @@ import os
 import pickle
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,7 +100,16 @@ _work: list[Any] = []
 
 
 def _prepare(file: Path) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _work[:] = pickle.loads(file.read_bytes())
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, however that came: it would hold on to its work for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _call(job: tuple[Any, ...]) -> None:

@@ -22,10 +22,9 @@ def write_study(folder: str | Path, tables: StudyTables) -> None:
     """Write a study's tables, `table2.md`, `report.html` and pictures into a folder."""
     tables.write(folder)
     write_file(Path(folder, "table2.md"), f"{study_markdown(tables)}\n".encode())
-    figures = _figures(tables)
-    for name, figure in figures.items():
+    for name, figure in _figures(tables).items():
         write_pictures(folder, name, figure)
-    write_file(Path(folder, "report.html"), study_page(tables, figures).encode())
+    write_file(Path(folder, "report.html"), study_page(tables).encode())
 
 
 def study_markdown(tables: StudyTables) -> str:
@@ -39,9 +38,8 @@ def study_markdown(tables: StudyTables) -> str:
     return "\n\n".join(parts)
 
 
-def study_page(tables: StudyTables, figures: dict[str, Any] | None = None) -> str:
+def study_page(tables: StudyTables) -> str:
     """Give the same as one HTML page, with the pictures in it."""
-    figures = _figures(tables) if figures is None else figures
     return render(
         "table2.html",
         title=title(tables.table2),
@@ -51,7 +49,7 @@ def study_page(tables: StudyTables, figures: dict[str, Any] | None = None) -> st
             for choice in tables.choices
             for form in forms_of(tables)
         ],
-        pictures={name: as_svg(figure, name) for name, figure in figures.items()},
+        pictures={name: as_svg(figure, name) for name, figure in _figures(tables).items()},
         spread=_spread_rows(tables),
         selection=None if tables.selection is None else selection_rows(tables),
         correction=None if tables.correction is None else correction_rows(tables),

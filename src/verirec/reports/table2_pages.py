@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from verirec.exceptions import DataError
+from verirec.experiments.table2.plans import METHODS
 from verirec.reports.page import render_text
 from verirec.reports.reproduction_words import markdown_table, method_in_words
 from verirec.reports.table2 import correction_rows, forms_of, selection_rows, selection_table
@@ -35,12 +36,11 @@ FOLDERS: Final = {
 _NEEDED: Final = ("coat", "honest")
 COMMANDS: Final = {
     "coat": "--dataset coat",
-    "honest": "--dataset coat --protocol honest --methods mf,ome,eib,ome-eib,ips,ome-ips,dr-jl,ome-dr",
-    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome,ips,ome-ips,"
-    "dr-jl,ome-dr --forms constants,features --trials 10",
-    "audit": "--dataset coat --rates audit --methods mf,ome,ome-ips,ome-dr",
-    "kuairec": "--dataset kuairec --methods mf,ome,eib,ips,dr-jl,ome-eib,ome-ips,ome-dr --forms paper,constants "
-    "--trials 8 --seeds 5",
+    "honest": "--dataset coat --protocol honest --methods mf,ome,ips,ome-ips,dr-jl,ome-dr --forms constants,features",
+    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome "
+    "--forms constants,features --trials 8 --seeds 5",
+    "audit": "--dataset coat --rates audit --methods ome,ome-ips,ome-dr --forms constants,features",
+    "kuairec": "--dataset kuairec --methods mf,ips,ome-dr --forms paper,constants --trials 5 --seeds 3",
 }
 
 
@@ -94,6 +94,7 @@ def _values(studies: Studies) -> dict[str, Any]:
         "selection_rows": selection_rows,
         "correction": lambda tables: markdown_table(*correction_rows(tables)),
         "corrections": corrections,
+        "missing": [method_in_words(one) for one in METHODS if one not in set(studies.coat.table2.method)],
         "claims": claims(studies.coat),
         "tuning": moved_by_tuning(studies.coat),
         "closed": closed_share,

@@ -67,7 +67,7 @@ def run_study(
     total = sum(_at_most(study, problem, task) for task in tasks)
 
     def tell(done: int = 0) -> None:
-        progress(min(_count(store, problem, study), total), total)
+        progress(min(_count(store, _facts(problem, study), set(tasks)), total), total)
 
     tell()
     open_tasks = [task for task in tasks if not _finished(problem, study, task, store.rows())]
@@ -80,7 +80,7 @@ def run_study(
             jobs,
             workers,
             tell,
-            every=1.0,
+            every=5.0,
             kept="finished runs are kept",
         )
     rows = store.rows()
@@ -97,8 +97,8 @@ def _at_most(study: Study, problem: Problem, task: Task) -> int:
     return trials + len(study.choices if trials > 1 else "1") * (study.seeds - 1)
 
 
-def _count(store: Store, problem: Problem, study: Study) -> int:
-    return sum(row["study"] == _facts(problem, study) for row in store.rows().values())
+def _count(store: Store, facts: dict[str, Any], tasks: set[Task]) -> int:
+    return sum(row["study"] == facts and Task(row["method"], row["form"]) in tasks for row in store.rows().values())
 
 
 def _work(shared: tuple[Problem, Study, Path], task: Task, wait: bool) -> None:
