@@ -50,17 +50,20 @@ class Problem:
         Clean ratings of pairs that nobody chose.
     k
         Depth of the ranking metrics.
+    published
+        Propensities that came with the data, if any.
     """
 
     dataset: str
     train: FeedbackLog
     random: FeedbackLog
     k: int = 5
+    published: npt.NDArray[np.float64] | None = None
 
     @cached_property
     def weights(self) -> Weights:
         """Propensities."""
-        return Weights(self.train)
+        return Weights(self.train, self.published)
 
     @cached_property
     def sliced(self) -> Split:
@@ -95,8 +98,8 @@ class Problem:
         digest = hashlib.sha256(f"{self.dataset} {self.k} {self.train.n_users} {self.train.n_items}".encode())
         for log in (self.train, self.random):
             digest.update(str(log.fingerprint).encode())
-        for features in (self.train.user_features, self.train.item_features):
-            digest.update(b"" if features is None else features.tobytes())
+        for more in (self.train.user_features, self.train.item_features, self.published):
+            digest.update(b"" if more is None else more.tobytes())
         return digest.hexdigest()[:16]
 
     def noisy(self, rates: NoiseRates, seed: int) -> FeedbackLog:
@@ -134,7 +137,7 @@ def load_problem(dataset: str, data_home: str | Path | None = None) -> Problem:
         return _on_complete(*_complete(data))
     if data.train is None or data.test is None:
         raise DataError(f"{dataset} must have a self-selected and a random part")
-    return Problem(dataset, data.train, data.test)
+    return Problem(dataset, data.train, data.test, published=data.propensities)
 
 
 def _complete(data: Any) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:

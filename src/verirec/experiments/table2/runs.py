@@ -191,7 +191,8 @@ def _finished(problem: Problem, study: Study, task: Task, rows: dict[str, Row]) 
 
 
 def _space(study: Study, problem: Problem, task: Task) -> Any:
-    return space_of(task.method, task.form, small=problem.small, has_features=problem.has_features, kind=study.space)
+    names = problem.weights.names
+    return space_of(task.method, task.form, small=problem.small, propensities=names, kind=study.space)
 
 
 def _facts(problem: Problem, study: Study) -> dict[str, Any]:

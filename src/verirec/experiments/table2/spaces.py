@@ -10,8 +10,6 @@ from verirec.checks import one_of
 FORMS: Final = ("paper", "constants", "features")
 """What is trained: factors alone, the paper's form; with user and item constants; with features as well."""
 SPACES: Final = ("fast", "paper")
-PROPENSITIES: Final = ("features", "constants", "root", "flat")
-"""Weights 1/p of a logistic model with features or of user and item constants alone; their roots; none."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,9 @@ BASELINES: Final = ("global-mean", "item-mean", "item-ips-mean", "popularity", "
 BASELINE_FORM: Final = "baseline"
 
 
-def space_of(method: str, form: str, *, small: bool = True, has_features: bool = True, kind: str = "fast") -> Space:
+def space_of(
+    method: str, form: str, *, small: bool = True, propensities: tuple[str, ...] = ("constants",), kind: str = "fast"
+) -> Space:
     """Give the space of a method in a form.
 
     "fast": learning rate and dimension; a penalty for each kind of parameter, which stands for the paper's weight decay
@@ -55,8 +55,8 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
     ----------
     small
         Whether the data set is of Coat's size: the paper has other batches and dimensions for the larger ones.
-    has_features
-        Whether propensities with features can be fitted.
+    propensities
+        Names of those that methods which weigh by them are tried with.
 
     Examples
     --------
@@ -88,17 +88,16 @@ def space_of(method: str, form: str, *, small: bool = True, has_features: bool =
         space["penalty_features"] = LogUniform(15, 300)
     if method == "constants":
         return {name: one for name, one in space.items() if name not in ("dim", "penalty_factors")}
-    return space | _of_kind(method, form, has_features)
+    return space | _of_kind(method, propensities)
 
 
-def _of_kind(method: str, form: str, has_features: bool) -> Space:
+def _of_kind(method: str, propensities: tuple[str, ...]) -> Space:
     """Give what only some kinds of methods have."""
     own: Space = {}
     if method not in _UNWEIGHTED:
-        own["propensities"] = Choice(PROPENSITIES if has_features else PROPENSITIES[1:])
+        own["propensities"] = Choice(propensities)
     if method in _IMPUTING:
         own["imputation_penalty"] = LogUniform(0.3, 10)
     if method in _DENOISING:
-        # Without rows held out to stop on, the one that is bounded below.
-        own["correction"] = Choice(("surrogate", "forward") if form == "paper" else ("forward",))
+        own["correction"] = Choice(("surrogate", "forward"))
     return own

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Positions
-from verirec.nuisances.propensities import LogisticPropensity, Propensities
+from verirec.nuisances.propensities import LogisticPropensity, Propensities, as_propensities
 
 
 class Tempered(Propensities):
@@ -27,6 +27,8 @@ class Tempered(Propensities):
         :math:`\eta`.
     log
         Whose rows have the same mean weight as before.
+    covariate
+        Whose logits a model takes as a covariate; by default those of the others.
 
     Examples
     --------
@@ -38,9 +40,11 @@ class Tempered(Propensities):
 
     assumption = "weights are tempered: they take a part of the selection away, and less precision"
 
-    def __init__(self, whole: Propensities, power: float, log: FeedbackLog) -> None:
+    def __init__(
+        self, whole: Propensities, power: float, log: FeedbackLog, covariate: Propensities | None = None
+    ) -> None:
         super().__init__(whole.shape)
-        self.whole, self.power = whole, power
+        self.whole, self.power, self.covariate = whole, power, whole if covariate is None else covariate
         p = whole.at(log.users, log.items)
         self.scale = float((p**-power).mean() / (1 / p).mean())
 
@@ -49,18 +53,44 @@ class Tempered(Propensities):
         return np.asarray(np.minimum(self.scale * self.whole.cells(users, items) ** self.power, 1.0))
 
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-        """Give those of the others."""
-        return self.whole.side_logits()
+        """Give those of the covariate."""
+        return self.covariate.side_logits()
 
 
 class Weights:
-    """Propensities of a log by the names in `spaces.PROPENSITIES`.
+    """Propensities of a log by name. Labels do not matter: one fit serves all seeds.
 
-    Labels do not matter: one fit serves all seeds.
+    Parameters
+    ----------
+    log
+        What people chose to rate.
+    published
+        A matrix that came with the data, if any.
     """
 
-    def __init__(self, log: FeedbackLog) -> None:
-        self.log = log
+    def __init__(self, log: FeedbackLog, published: npt.NDArray[np.float64] | None = None) -> None:
+        self.log, self.matrix = log, published
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a method that weighs by 1/p is tried with: those of the data or logistic ones, roots of such, and none.
+
+        Roots lie between: less selection is taken away, and less precision.
+        """
+        if self.matrix is not None:
+            return "published", "published_root", "root", "flat"
+        has_features = self.log.user_features is not None and self.log.item_features is not None
+        return ("features", "constants", "root", "flat") if has_features else ("constants", "root", "flat")
+
+    @cached_property
+    def published(self) -> Propensities:
+        """Those that came with the data."""
+        return Tempered(as_propensities(self.matrix, self.log), 1.0, self.log, self.constants)
+
+    @cached_property
+    def published_root(self) -> Propensities:
+        """Their square roots."""
+        return Tempered(as_propensities(self.matrix, self.log), 0.5, self.log, self.constants)
 
     @cached_property
     def features(self) -> Propensities:
