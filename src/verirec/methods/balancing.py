@@ -192,6 +192,9 @@ class DRV2(Balanced, DRJL):
         super().build()
         self.build_propensity()
 
+    def beyond_labels(self) -> None:
+        """Say that nothing is known: weights are learnt along."""
+
     def row_weights(self, batch: Batch) -> Tensor:
         """Give 1/p as learnt."""
         return self.learnt_weights(batch)

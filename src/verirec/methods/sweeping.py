@@ -21,6 +21,7 @@ from verirec.training.threads import no_denormals, work_threads
 
 PASSES_BETWEEN: Final = 2
 _SETTLED: Final = 1e-5
+_SLOW: Final = 0.2
 _LARGE: Final = 200_000
 """Rows from which on it matters whether there is a compiler."""
 
@@ -42,17 +43,25 @@ class Sweeping(Method):
         """Get ready to sweep, if that fits and is wanted."""
         super().start()
         why_not = self.why_no_sweeps()
-        if self.solver == "gradient" or (self.solver == "auto" and why_not is not None):
+        if not self.sweeps or self.solver == "gradient" or (self.solver == "auto" and why_not is not None):
             return
         if why_not is not None:
             raise self.no_sweeps(why_not)
         if compiled_rows() is None and (self.solver == "sweep" or len(self.task_.log) >= _LARGE):
             warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
-        self.sweeper_ = Sweeper(self.task_, work_threads())
+        self.sweeper_ = Sweeper(self.task_, work_threads(), self.pace)
         self.pairings_ = {name: self.sweeper_.pairing(one) for name, one in self.learners().items()}
         with torch.no_grad():
             for pairing in self.pairings_.values():
                 pairing.start_from(_logit(self.usual_label()))
+
+    @property
+    def pace(self) -> float:
+        """How far f goes towards a quadratic's minimum at once: all the way, where the loss has a minimum to go to.
+
+        Where it may have none, held-out rows decide where to stop on the way down, and need some steps to choose from.
+        """
+        return 1.0 if self.penalty_factors >= self.penalty_bound_ or not self.f.dim else _SLOW
 
     def why_no_sweeps(self) -> str | None:
         """Say why sweeps do not fit; `None` where they do."""
@@ -81,6 +90,8 @@ class Sweeping(Method):
             return
         self.sweeper_.begin(epoch)
         with torch.no_grad(), no_denormals():
+            for pairing in self.pairings_.values():
+                pairing.refresh_features()
             losses = self.sweep()
         yield losses
 

@@ -15,11 +15,12 @@ import torch
 @contextmanager
 def no_denormals() -> Iterator[None]:
     """Let this thread take numbers next to 0 for 0: factors may shrink to such, and arithmetic on them is slow."""
+    before = float(torch.tensor(1e-39) * 1.0) == 0.0
     torch.set_flush_denormal(True)
     try:
         yield
     finally:
-        torch.set_flush_denormal(False)
+        torch.set_flush_denormal(before)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from verirec.training.sweeps.rows import Rows
 _STEPS: Final = 8
 
 
-def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
+def improve_features(pairing: Pairing, rows: Rows, above: Quadratic, pace: float = 1.0) -> None:
     """Lower the loss of the rows by the weights of features, on the quadratic above it."""
     features = _features(pairing)
 
@@ -23,10 +23,12 @@ def improve_features(pairing: Pairing, rows: Rows, above: Quadratic) -> None:
         along = rows.inner(features.users @ matrix, features.items).mul_(above.levels).mul_(above.bend)
         return _spread(features, rows, along)
 
-    _improve(pairing, _spread(features, rows, above.slopes), bent)
+    _improve(pairing, _spread(features, rows, above.slopes), bent, pace)
 
 
-def improve_features_on_grid(f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor, chosen: Tensor | None) -> None:
+def improve_features_on_grid(
+    f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor, chosen: Tensor | None, pace: float = 1.0
+) -> None:
     """Lower the loss of the grid by the weights of features: see `Sweeper.on_grid`."""
     pairing, features = f.pairing, _features(f.pairing)
     grid = GridPull(f, g, 0, chosen)
@@ -36,7 +38,7 @@ def improve_features_on_grid(f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor,
         left = f.at(part) - g.at(part)
         slope += grid.times * (features.users[part].T @ (left @ seen))
     users, items = features.users.T @ features.users, features.items.T @ features.items
-    _improve(pairing, slope, lambda matrix: 0.25 * (users @ matrix @ items))
+    _improve(pairing, slope, lambda matrix: 0.25 * (users @ matrix @ items), pace)
 
 
 def _features(pairing: Pairing) -> Features:
@@ -49,7 +51,7 @@ def _spread(features: Features, rows: Rows, values: Tensor) -> Tensor:
     return features.users.T @ rows.gather(features.items, 0, values, slice(0, len(features.users)))
 
 
-def _improve(pairing: Pairing, slope: Tensor, bent: Callable[[Tensor], Tensor]) -> None:
+def _improve(pairing: Pairing, slope: Tensor, bent: Callable[[Tensor], Tensor], pace: float) -> None:
     """Take conjugate gradient steps from where the weights are."""
     features = _features(pairing)
     weights = features.weights
@@ -69,7 +71,7 @@ def _improve(pairing: Pairing, slope: Tensor, bent: Callable[[Tensor], Tensor]) 
             break
         length = size / resistance
         for one, step in zip(weights, direction, strict=True):
-            one += length * step
+            one += pace * length * step
         left = [part + length * more for part, more in zip(left, curved, strict=True)]
         size, before = _product(left, left), size
         direction = [-part + size / before * step for part, step in zip(left, direction, strict=True)]

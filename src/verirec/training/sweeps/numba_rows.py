@@ -62,6 +62,7 @@ def descend(
     levels: Any,
     bend: Any,
     steps: int,
+    pace: Any,
 ) -> None:
     """Improve each one's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
     k = last - first
@@ -95,7 +96,7 @@ def descend(
             _bend(others[low:high], other, first, last, curvatures, direction, bent)
             size = _step(size, slope, diagonal, change, direction, bent)
         for j in range(k):
-            own[one, first + j] += change[j]
+            own[one, first + j] += pace * change[j]
 
 
 @njit(nogil=True, fastmath=_FAST, cache=True)

@@ -76,19 +76,19 @@ class Rows:
         self._walk(rows, work, part)
         return out
 
-    def descend(self, side: Side, number: int, above: Quadratic) -> None:
+    def descend(self, side: Side, number: int, above: Quadratic, pace: float = 1.0) -> None:
         r"""Improve all parameters of a side on the quadratic above the loss of its rows.
 
         With the change d of one's parameters, the inputs x of its rows, and slopes s and curvatures c there, it is
         :math:`\sum_O [s\,(x \cdot d) + \tfrac12 c\,(x \cdot d)^2]` and the penalties. Conjugate gradients start
         from no change: each step lowers it. They are preconditioned by what the diagonal would be, had all the inputs
-        the same squares.
+        the same squares. Of the way found, a part is gone: the pace.
         """
         rows, columns = self.sorted.sides[number], side.columns
         whole = (
             *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
             *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), above.slopes.numpy(), above.levels.numpy()),
-            *(np.float32(above.bend), above.steps),
+            *(np.float32(above.bend), above.steps, np.float32(pace)),
         )
         self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
 

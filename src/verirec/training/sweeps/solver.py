@@ -13,7 +13,7 @@ from verirec.models.factors import FactorModel
 from verirec.training.learner import Learner
 from verirec.training.sweeps.features import improve_features, improve_features_on_grid
 from verirec.training.sweeps.grid import EXACT_CELLS, LEAST_SAMPLE, GridPull, Sigmoids
-from verirec.training.sweeps.links import RowsLoss
+from verirec.training.sweeps.links import Entropy, RowsLoss
 from verirec.training.sweeps.pairing import Pairing
 from verirec.training.sweeps.rows import Rows
 from verirec.training.task import Batch, Task
@@ -31,10 +31,12 @@ class Sweeper:
         Rows and grid.
     threads
         At most.
+    pace
+        How far cross-entropy goes towards a quadratic's minimum at once; at most 1. Any pace lowers the loss.
     """
 
-    def __init__(self, task: Task, threads: int = 1) -> None:
-        self.task, self.rows = task, Rows(task.sorted_rows, threads)
+    def __init__(self, task: Task, threads: int = 1, pace: float = 1.0) -> None:
+        self.task, self.rows, self.pace = task, Rows(task.sorted_rows, threads), pace
         self.done = 0
         n_users, n_items = task.shape
         self.exact = n_users * n_items <= EXACT_CELLS
@@ -74,7 +76,7 @@ class Sweeper:
         z = self.rows.logits(pairing) if logits is None else logits
         for number, improve in enumerate(blocks):
             above = loss.above(self.rows.logits(pairing, z) if number else z)
-            improve(above)
+            improve(above, self.pace if isinstance(loss, Entropy) else 1.0)
             values.append(above.value)
         pairing.centre()
         self._measure(pairing, before)
@@ -102,11 +104,11 @@ class Sweeper:
                     loss -= pulled.flatten() @ side.own[part].flatten()
                 own = side.parameters[part]
                 slope = grid.of(part) - pulled[:, side.columns]
-                own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-1)
+                own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-self.pace)
             if number == 0:
                 loss += n_cells * grid.loss()
         if pairing.features is not None:
-            improve_features_on_grid(f, g, self.rows, pull, self._chosen(0))
+            improve_features_on_grid(f, g, self.rows, pull, self._chosen(0), self.pace)
         pairing.centre()
         self._measure(pairing, before)
         return loss / n_cells

@@ -18,7 +18,7 @@ def _parts(begin: int, end: int, starts: Any, others: Any) -> Iterator[tuple[sli
     for low in range(int(starts[begin]), int(starts[end]), _AT_ONCE):
         rows = slice(low, min(low + _AT_ONCE, int(starts[end])))
         whose = np.searchsorted(starts, np.arange(rows.start, rows.stop), side="right") - 1
-        yield rows, torch.from_numpy(whose), torch.from_numpy(others[rows])
+        yield rows, torch.from_numpy(whose), torch.tensor(others[rows])
 
 
 def _of(values: Any, places: Any, rows: slice) -> Tensor:
@@ -55,6 +55,7 @@ def descend(
     levels: Any,
     bend: Any,
     steps: int,
+    pace: Any,
 ) -> None:
     """Improve all parameters at once by conjugate gradients, each on a quadratic of its own."""
     parameters, inputs = torch.from_numpy(own)[begin:end, first:last], torch.from_numpy(other)[:, first:last]
@@ -79,4 +80,4 @@ def descend(
         slope += length * bent
         before, size = size, (slope * slope / diagonal).sum(1)
         direction = -slope / diagonal + torch.where(going, size / before, 0.0)[:, None] * direction
-    parameters += change
+    parameters += float(pace) * change
