@@ -480,7 +480,7 @@ def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path
     [
         ("ncf", "gradient"),
         ("features", "gradient"),
-        pytest.param("features", "sweep", marks=pytest.mark.xfail(strict=True, reason="see test_sweeping")),
+        ("features", "sweep"),
     ],
 )
 def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, solver, tmp_path):

@@ -175,7 +175,6 @@ def test_rates_are_learnt_anew_by_each_fit():
         assert (one.history_[0]["rho01"], one.history_[0]["rho10"]) == pytest.approx((1 - h.max(), h.min()))
 
 
-@pytest.mark.xfail(strict=True, reason="start_from sets weights of features, which do not get into the pairing's rows")
 def test_weights_of_features_are_started_from_too():
     """With penalties all but alike, a second fit goes on as the first would have."""
     options = {"model": "features", "validation": 0, "epochs": 12, "patience": None, "penalty_factors": 1.0}

@@ -281,20 +281,13 @@ def test_methods_with_sweeps_take_them_by_themselves(name):
 
 
 WITHOUT = tuple(name for name in EVERY if name not in SWEEPING)
-TAKEN_FOR_ANOTHER = ("t-mf", "r-mf", "lcd-mf", "sdr", "tdr", "dr-v2")
-BY_MISTAKE = pytest.mark.xfail(
-    strict=True, reason='solver="auto" does not look at `sweeps`: these train as their parents'
-)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=BY_MISTAKE) if name in TAKEN_FOR_ANOTHER else name for name in WITHOUT]
-)
+@pytest.mark.parametrize("name", WITHOUT)
 def test_methods_without_sweeps_are_trained_by_gradients(name):
     assert solver_of(method_of(name)) == "gradient"
 
 
-@pytest.mark.xfail(strict=True, reason="DRV2.row_weights asks its model for the whole batch, which has no positions")
 def test_dr_v2_can_be_trained_by_gradients():
     assert solver_of(method_of("dr-v2", solver="gradient")) == "gradient"
 
@@ -456,7 +449,6 @@ def test_denormal_numbers_are_what_they_were_after_an_error_in_a_sweep(torchs_th
     assert not hasattr(method, "sweeper_")
 
 
-@pytest.mark.xfail(strict=True, reason="no_denormals() leaves with False, whatever the setting was before")
 def test_whoever_has_denormal_numbers_flushed_keeps_it_so():
     torch.set_flush_denormal(True)
     try:
@@ -493,17 +485,14 @@ def test_samples_come_near_the_optimum_of_the_whole_grid(name, monkeypatch):
     np.testing.assert_allclose(matrix(sampled), matrix(whole), atol=0.05)
 
 
-FORGETS_FEATURES = pytest.mark.xfail(
-    strict=True, reason="a checkpoint's weights of features do not get into the pairing's rows of users"
-)
 RUNS = [
     ("mf", "mf", {}),
     ("ome-dr", "mf", {"anchors": "epoch", "refresh_after": 1}),
     ("ome-dr", "mf", {"anchors": "batch", "refresh_after": 1}),
     ("ome-eib", "without constants", {"anchors": "batch", "refresh_after": 1}),
     ("dr", "constants", {}),
-    pytest.param("ips", "features", {}, marks=FORGETS_FEATURES),
-    pytest.param("ome-dr", "features", {"anchors": "epoch", "refresh_after": 1}, marks=FORGETS_FEATURES),
+    ("ips", "features", {}),
+    ("ome-dr", "features", {"anchors": "epoch", "refresh_after": 1}),
 ]
 
 

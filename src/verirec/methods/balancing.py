@@ -192,8 +192,9 @@ class DRV2(Balanced, DRJL):
         super().build()
         self.build_propensity()
 
-    def beyond_labels(self) -> None:
-        """Say that nothing is known: weights are learnt along."""
+    def beyond_labels(self) -> Tensor:
+        """Give it for the propensities given, which the learnt ones start from."""
+        return self.beyond_with(self.task_.weights)
 
     def row_weights(self, batch: Batch) -> Tensor:
         """Give 1/p as learnt."""

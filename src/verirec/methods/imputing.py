@@ -50,7 +50,11 @@ class DR(Sweeping):
 
     def beyond_labels(self) -> Tensor | None:
         """Give what w (r - g) + g has outside of 0 and 1, for g the labels' weighted mean."""
-        labels, weights = self.errors_.labels(self.task_.whole), self.row_weights(self.task_.whole)
+        return self.beyond_with(self.row_weights(self.task_.whole))
+
+    def beyond_with(self, weights: Tensor) -> Tensor:
+        """Give that for some weights w."""
+        labels = self.errors_.labels(self.task_.whole)
         total = weights.sum() if weights.ndim else weights * len(labels)
         prior = float(((weights * labels).sum() / total).clamp(0, 1))
         targets = ((labels - prior) * weights).add_(prior)
