@@ -11,12 +11,15 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from verirec.cli.table2 import table2_command, table2_pages_command
 from verirec.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from verirec.experiments.reproduce import Plan, Population
 
 app = typer.Typer(invoke_without_command=True)
+app.command("table2")(table2_command)
+app.command("table2-pages")(table2_pages_command)
 
 
 def _named(path: str) -> Path:
@@ -49,7 +52,7 @@ PropensityError = Annotated[
 
 @app.callback()
 def reproduce(context: typer.Context) -> None:
-    """Run the paper's semi-synthetic study again: as printed, and done right.
+    """Run the paper's studies again: the semi-synthetic one as printed and done right, Table 2 under equal tuning.
 
     Example: verirec reproduce table1 --data ../shared/data --out table1
     """

@@ -33,8 +33,12 @@ def _tensor(values: Any, device: torch.device) -> Tensor:
 
 
 def _standardised(values: Any, device: torch.device) -> Tensor | None:
-    """Shift and scale each column to mean 0 and standard deviation 1; columns that do not vary become 0."""
+    """Shift each column to mean 0 and scale it to standard deviation 1; 0/1 columns are shifted only.
+
+    Scaled, a rare kind would have values so large that its weight, under one penalty for all, is hardly penalised.
+    """
     if values is None:
         return None
     spread = values.std(axis=0)
-    return _tensor((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0), device)
+    kept = np.isin(values, (0, 1)).all(axis=0) | (spread == 0)
+    return _tensor((values - values.mean(axis=0)) / np.where(kept, 1.0, spread), device)

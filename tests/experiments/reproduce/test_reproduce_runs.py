@@ -178,14 +178,14 @@ def test_a_seed_that_vanishes_is_not_dropped(leave, message, tmp_path, monkeypat
     check_refusal(lambda: run_plan(PLAN, Population(LEVELS), seeds=2, folder=tmp_path), DataError, message)
 
 
-def _leave_a_part_and_end(seed, unfinished, file):
+def _leave_a_part_and_end(shared, seed, unfinished, file):
     unfinished.write_text("[")
     if seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     file.write_text("[]")
 
 
-def _leave_a_part_and_fail(seed, unfinished, file):
+def _leave_a_part_and_fail(shared, seed, unfinished, file):
     unfinished.write_text("[")
     raise OSError(28, "No space left on device")
 

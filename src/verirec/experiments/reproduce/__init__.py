@@ -1,8 +1,9 @@
 """The paper's semi-synthetic study, as printed and done right: Table 1, Figure 1, and what the paper lacks."""
 
+from verirec.experiments.processes import WorkerEndedError
 from verirec.experiments.reproduce.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
 from verirec.experiments.reproduce.populations import Population, load_population
-from verirec.experiments.reproduce.runs import WorkerEndedError, run_plan
+from verirec.experiments.reproduce.runs import run_plan
 from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
 
 __all__ = [

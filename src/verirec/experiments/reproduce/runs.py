@@ -5,22 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import multiprocessing
 import os
-import pickle
-import signal
-import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import verirec
 from verirec.checks import whole_number
-from verirec.exceptions import DataError, ParameterError, VerirecError
+from verirec.exceptions import DataError, ParameterError
+from verirec.experiments.processes import MOST_WORKERS, in_processes
 from verirec.experiments.reproduce.plans import Plan
 from verirec.experiments.reproduce.populations import Population
 from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
@@ -28,12 +22,6 @@ from verirec.experiments.reproduce.semi_synthetic import Record, run_seed
 _FORMAT: Final = 1
 """Of the saved seeds; a change of the arithmetic behind them raises it."""
 MOST_SEEDS: Final = 100_000
-MOST_WORKERS: Final = 256
-_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-class WorkerEndedError(VerirecError):
-    """A process that ran seeds was ended from outside."""
 
 
 def check_counts(seeds: int, workers: int) -> tuple[int, int]:
@@ -105,73 +93,23 @@ def _run_missing(
     count: int,
 ) -> None:
     unfinished = {seed: file.with_suffix(f".{os.getpid()}") for seed, file in files.items()}
+    there = count - len(files)
     try:
-        _in_processes(plan, population, files, unfinished, workers, progress, count)
-    except BrokenProcessPool:
-        raise WorkerEndedError(
-            "a worker was ended, often for lack of memory; use fewer, such as workers=1; finished seeds are kept"
-        ) from None
+        in_processes(
+            _run_and_save,
+            (plan, population),
+            [(seed, unfinished[seed], file) for seed, file in files.items()],
+            workers,
+            lambda done: progress(there + done, count),
+            kept="finished seeds are kept",
+        )
     finally:
         for file in unfinished.values():
             file.unlink(missing_ok=True)
 
 
-def _in_processes(
-    plan: Plan,
-    population: Population,
-    files: dict[int, Path],
-    unfinished: dict[int, Path],
-    workers: int,
-    progress: Callable[[int, int], None],
-    count: int,
-) -> None:
-    before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _one_thread_each(),
-        ProcessPoolExecutor(min(workers, len(files)), context, _prepare, (Path(folder, "work"),)) as pool,
-    ):
-        # By a file: what is sent to a process that starts is sent when it has started, one after the other.
-        Path(folder, "work").write_bytes(pickle.dumps((plan, population)))
-        try:
-            with _interrupts_held():
-                pending = [pool.submit(_run_and_save, seed, unfinished[seed], file) for seed, file in files.items()]
-            for done, one in enumerate(as_completed(pending), start=count - len(files) + 1):
-                one.result()
-                progress(done, count)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            # Seeds under way are let go of; finished ones are saved already.
-            for process in set(multiprocessing.active_children()) - before:
-                process.terminate()
-            raise
-
-
-_work: list[Any] = []
-"""A worker process's plan and population, sent once and not with each seed."""
-
-
-def _prepare(file: Path) -> None:
-    _work[:] = pickle.loads(file.read_bytes())
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back, for good from processes started meanwhile: it goes to them too, and the parent decides."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _run_and_save(seed: int, unfinished: Path, file: Path) -> None:
-    plan, population = _work
-    records = run_seed(plan, population, seed)
+def _run_and_save(shared: tuple[Plan, Population], seed: int, unfinished: Path, file: Path) -> None:
+    records = run_seed(*shared, seed)
     # Written beside its place and then renamed: a seed is there whole or not at all.
     unfinished.write_text(json.dumps(records))
     unfinished.replace(file)
@@ -207,18 +145,3 @@ def _read_now(file: Path, plan: Plan) -> list[Record]:
         there = "does not hold the plan's cells in finite numbers" if file.exists() else "is gone"
         raise DataError(f"{str(file)!r} was written just now and {there}; results need every seed")
     return records
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Have processes started meanwhile use one thread for linear algebra: sums over threads depend on their number."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ |= dict.fromkeys(_THREADS, "1")
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
