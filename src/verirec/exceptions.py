@@ -106,6 +106,10 @@ class TrainingError(VerirecError, RuntimeError):
     """Training cannot go on: it diverged before anything was learnt, or a checkpoint is of another run."""
 
 
+class NoMinimumError(ParameterError):
+    """With these penalties a loss may fall without end, and there are no held-out rows to stop by."""
+
+
 class ModelFileError(DataError):
     """A file of a model or a checkpoint is missing, damaged, changed, or of a newer version."""
 

@@ -307,7 +307,7 @@ NAMES = "Methods with sweeps are mf, ome, eib, .*ome-dr$"
 @pytest.mark.parametrize("name", WITHOUT)
 def test_sweeps_are_refused_where_a_method_has_none(name):
     call = lambda: fit(name, solver="sweep")  # noqa: E731
-    check_refusal(call, ParameterError, f'solver="sweep": {name} has none; take "auto" or "gradient". {NAMES}')
+    check_refusal(call, ParameterError, f'solver="sweep": {name} has no sweeps; take "auto" or "gradient". {NAMES}')
 
 
 class Own(torch.nn.Module):
@@ -320,11 +320,11 @@ class Own(torch.nn.Module):
 
 
 REFUSED = {
-    "a neural model": ("mf", {"model": "ncf"}, 'they are for models "mf", "constants" and "features"'),
-    "a module of ones own": ("mf", {"model": Own}, "they are for models"),
-    "an imputation model of another kind": ("dr-jl", {"imputation_model": "ncf"}, "they are for models"),
-    "squared errors": ("ips", {"loss": "squared"}, 'they are for loss="log"'),
-    "forward correction": ("ome-dr", {"correction": "forward"}, "they are for correction='surrogate'"),
+    "a neural model": ("mf", {"model": "ncf"}, 'sweeps are for models "mf", "constants" and "features"'),
+    "a module of ones own": ("mf", {"model": Own}, "sweeps are for models"),
+    "an imputation model of another kind": ("dr-jl", {"imputation_model": "ncf"}, "sweeps are for models"),
+    "squared errors": ("ips", {"loss": "squared"}, 'sweeps are for loss="log"'),
+    "forward correction": ("ome-dr", {"correction": "forward"}, "sweeps are for correction='surrogate'"),
 }
 
 

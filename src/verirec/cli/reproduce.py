@@ -54,7 +54,7 @@ PropensityError = Annotated[
 def reproduce(context: typer.Context) -> None:
     """Run the paper's studies again: the semi-synthetic one as printed and done right, Table 2 under equal tuning.
 
-    Example: verirec reproduce table1 --data ../shared/data --out table1
+    Example: verirec reproduce table1 --data data --out table1
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -75,7 +75,7 @@ def table1_command(
 ) -> None:
     """Reproduce Table 1: done right, or as printed and beside the paper's.
 
-    Example: verirec reproduce table1 --data ../shared/data --variant printed --out table1
+    Example: verirec reproduce table1 --data data --variant printed --out table1
     """
     from verirec.experiments.reproduce.plans import table1_plan
 
@@ -112,7 +112,7 @@ def figure1_command(
 ) -> None:
     """Reproduce Figure 1: errors of noise rates and of estimates as more of the grid is observed.
 
-    Example: verirec reproduce figure1 --data ../shared/data --out figure1
+    Example: verirec reproduce figure1 --data data --out figure1
     """
     from verirec.experiments.reproduce.plans import figure1_plan
 
@@ -138,7 +138,7 @@ def robustness_command(
 ) -> None:
     """Run what the paper lacks: OME-DR by source of noise rates, in seven settings.
 
-    Example: verirec reproduce robustness --data ../shared/data --out robustness
+    Example: verirec reproduce robustness --data data --out robustness
     """
     from verirec.experiments.reproduce.plans import robustness_plan
 
@@ -183,7 +183,7 @@ def all_command(
 ) -> None:
     """Run every study of the page, each into a folder of its own; KuaiRec's only if that is at hand.
 
-    Example: verirec reproduce all --data ../shared/data --out results
+    Example: verirec reproduce all --data data --out results
     """
     from verirec.reports.reproduction_results import STUDIES
 

@@ -49,17 +49,21 @@ def table2_command(
         str, typer.Option(help="Noise rates that methods get: true, or audit (500 logged pairs).")
     ] = "true",
     space: Annotated[str, typer.Option(help="fast, or paper: the printed grid, with small batches.")] = "fast",
-    quick: Annotated[bool, typer.Option(help="A look: MF, IPS and OME-DR, 2 trials, 2 seeds.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(help="A look: MF, IPS and OME-DR unless --methods names others, at most 2 trials and 2 seeds."),
+    ] = False,
     workers: Annotated[int, typer.Option(help="Processes, at most 256; results do not depend on it.")] = 2,
 ) -> None:
     """Reproduce Table 2 under equal tuning: all methods and simple baselines, ours beside the paper's.
 
     A run that was stopped goes on where it was; several may work on one folder at once.
 
-    Example: verirec reproduce table2 --dataset coat --data ../shared/data --out table2
+    Example: verirec reproduce table2 --dataset coat --data data --out table2
     """
     from verirec.experiments.table2 import Study, load_problem, named_methods
     from verirec.experiments.table2.plans import QUICK_METHODS
+    from verirec.experiments.table2.tuning import require_optuna
     from verirec.reports import check_writable
 
     chosen = QUICK_METHODS if quick and methods is None else named_methods(methods)
@@ -76,6 +80,7 @@ def table2_command(
         space=space,
     )
     check_writable(out)
+    require_optuna()
     with Console(stderr=True).status(f"Loading {dataset}"):
         problem = load_problem(dataset, data)
     tables = _tables(_run(problem, study, out, workers), problem, out)

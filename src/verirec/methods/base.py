@@ -21,7 +21,7 @@ from verirec.data.grid import CellValues
 from verirec.data.splits import split
 from verirec.estimators.catalogue import ESTIMATORS
 from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
-from verirec.exceptions import NoiseRateError, ParameterError
+from verirec.exceptions import NoiseRateError, NoMinimumError, ParameterError
 from verirec.methods.fitted import Fitted
 from verirec.methods.parameters import Limits, Parameters
 from verirec.methods.setting import Setting
@@ -37,7 +37,7 @@ from verirec.training.loop import Plan, train
 from verirec.training.losses import LOSSES, Plain
 from verirec.training.stopping import HeldOut
 from verirec.training.task import Batch, Task
-from verirec.training.threads import seeded
+from verirec.training.threads import one_thread, seeded, work_threads
 from verirec.words import short
 
 STEPS_BETWEEN: Final = 50
@@ -136,8 +136,8 @@ class Method(Parameters, Fitted, ABC):
     def build(self) -> None:
         """Make what is trained besides the prediction model."""
 
-    def start(self) -> None:
-        """Get ready to train, once all is built."""
+    def start(self, threads: int) -> None:
+        """Get ready to train, once all is built; large work may use so many threads."""
 
     def begin_epoch(self, epoch: int) -> None:
         """Get ready for an epoch."""
@@ -310,7 +310,7 @@ class Method(Parameters, Fitted, ABC):
         cells = self.grid_cells if self.needs_grid else 0
         task = Task(train_log, _part(fitted, share), self.batch_size, cells, seed, device)
         side = side_information(log, fitted, device) if self._takes_features else SideInformation()
-        return Setting(log, fitted, rates, held_out, task, side, label_model)
+        return Setting(log, fitted, rates, held_out, task, side, label_model, work_threads())
 
     def train_on(
         self,
@@ -338,15 +338,17 @@ class Method(Parameters, Fitted, ABC):
         self._remember(setting.log, setting.task.log, setting.propensities)
         self.parameters_ = self.savable_parameters()
         self.task_, self.noise_rates_, self.side_ = setting.task, setting.rates, setting.side
-        self.h_ = setting.label_model
-        self.errors_ = self.make_errors()
-        self.prediction_ = self.learner(0)
-        self.build()
-        self._guard_penalty(setting)
-        self.start()
+        self.h_, self.solver_ = setting.label_model, "gradient"
+        with one_thread():
+            # What models start from must not depend on the number of threads.
+            self.errors_ = self.make_errors()
+            self.prediction_ = self.learner(0)
+            self.build()
+            self._guard_penalty(setting)
+            self.start(setting.threads)
         for name, learner in self.learners().items():
             if start is not None:
-                learner.model.start_from(start[name])
+                learner.model.load_state_dict(start[name].state_dict())
         if plan.checkpoint is not None:
             plan = replace(plan, key=self._key(setting))
         patience = self.patience if patience is None else patience
@@ -365,12 +367,12 @@ class Method(Parameters, Fitted, ABC):
             return
         remedy = "or hold rows out, so that the best state can be kept (validation)"
         if getattr(self.f, "dim", 0) and self.penalty_factors < self.penalty_bound_:
-            raise ParameterError(
+            raise NoMinimumError(
                 f"with penalty_factors={self.penalty_factors:g} the loss of {self.name} may have no minimum: take at "
                 f"least {self.penalty_bound_:.3g}, {remedy}"
             )
         if min(self.penalty_constants, self.penalty_features) == 0:
-            raise ParameterError(
+            raise NoMinimumError(
                 f"without penalties of constants and features the loss of {self.name} may have no minimum: take some "
                 f"above 0, {remedy}"
             )
@@ -421,7 +423,7 @@ class Method(Parameters, Fitted, ABC):
         one_of("loss", self.loss, tuple(LOSSES))
         one_of("solver", self.solver, ("auto", "gradient", "sweep"))
         if self.solver == "sweep" and not self.sweeps:
-            raise self.no_sweeps(f"{self.name} has none")
+            raise self.no_sweeps(f"{self.name} has no sweeps")
         if self.stop_on is not None:
             one_of("stop_on", self.stop_on, tuple(name for name, one in ESTIMATORS.items() if not one.everywhere))
 

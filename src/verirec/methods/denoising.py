@@ -83,7 +83,7 @@ class Denoising(Sweeping):
 
     def why_no_sweeps(self) -> str | None:
         """Say that forward correction is for gradients."""
-        return super().why_no_sweeps() if self.correction == "surrogate" else "they are for correction='surrogate'"
+        return super().why_no_sweeps() if self.correction == "surrogate" else "sweeps are for correction='surrogate'"
 
     def starting_rates(
         self, log: FeedbackLog, fitted: Propensities, rates: Rates | None

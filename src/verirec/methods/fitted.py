@@ -44,6 +44,8 @@ class Fitted:
     noise_rates_
         Given, audited, or as training left them; `None` for none. Methods that do not correct for noise were judged
         with them.
+    solver_
+        "sweep" or "gradient": what it was trained by.
     parameters_
         Plain parameters at the time of training.
     propensities_
@@ -69,6 +71,7 @@ class Fitted:
     best_epoch_: int
     held_out_error_: float
     judge_: str | None
+    solver_: str
     cold_users_: npt.NDArray[np.bool_]
     cold_items_: npt.NDArray[np.bool_]
     prediction_: Learner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -15,12 +15,11 @@ from verirec.exceptions import ParameterError
 from verirec.methods.base import Method
 from verirec.nuisances.noise_rates import AuditSample
 from verirec.training.loop import Plan
+from verirec.words import short
 
 PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
-_WARM_PATIENCE: Final = 1
-_WARM_SHARE: Final = 6
-"""A fit that starts from a good one stops at the first judgement that is no better, or after a sixth of the first one's
-epochs: what changes from one penalty to the next is little."""
+_WARM_PATIENCE: Final = 2
+"""Judgements without a better one after which a fit stops that started from another one's end: it is soon there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class PenaltyPath:
     parameter
         Which penalty.
     values
-        Its values, largest first.
+        Its values, smallest first.
     methods
         The fits, in that order.
     """
@@ -62,7 +61,7 @@ class PenaltyPath:
 def fit_path(
     method: Method,
     log: FeedbackLog,
-    values: Iterable[float],
+    values: Any,
     *,
     parameter: str = "penalty_factors",
     noise_rates: Rates | None = None,
@@ -70,9 +69,10 @@ def fit_path(
     propensities: Any = None,
     progress: Callable[[int, int, float], None] = lambda done, total, value: None,
 ) -> PenaltyPath:
-    """Train a method with several penalties, from the largest to the smallest, each from where the last one ended.
+    """Train a method with several penalties, from the smallest to the largest, each from where the last one ended.
 
-    Propensities, noise rates, held-out rows and all else that does not depend on the penalty are made once.
+    In this order: factors that a large penalty has shrunk to zero could not grow again. Propensities, noise rates,
+    held-out rows and all else that does not depend on the penalty are made once.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def fit_path(
     log, noise_rates, audit, propensities
         As in `Method.fit`.
     values
-        Penalties to try.
+        Penalties to try, any number of them.
     parameter
         Which one: "penalty_factors", "penalty_constants" or "penalty_features".
     progress
@@ -94,12 +94,16 @@ def fit_path(
     >>> world = vr.simulate.world(60, 40, observed=0.3, noise_rates=rates, random_state=0)
     >>> path = fit_path(vr.methods.OMEDR(), world.log, [4, 64, 16], noise_rates=rates, propensities=world.propensities)
     >>> path.values
-    (64.0, 16.0, 4.0)
+    (4.0, 16.0, 64.0)
     >>> path.best.held_out_error_ == path.frame().held_out_error.min()
     True
     """
+    if not isinstance(method, Method):
+        raise ParameterError(f"method must be one of verirec.methods, such as OMEDR(); got {short(method)}")
     one_of("parameter", parameter, PENALTIES)
-    ordered = sorted({real_number("values", value, above=0, closed=True) for value in values}, reverse=True)
+    if not hasattr(values, "__iter__") or isinstance(values, str | bytes):
+        raise ParameterError(f"values must be some penalties, such as [4, 8, 16]; got {short(values)}")
+    ordered = sorted({real_number("values", value, above=0, closed=True) for value in values})
     if not ordered:
         raise ParameterError("values must hold at least one penalty; got none")
     fits: list[Method] = []
@@ -110,8 +114,7 @@ def fit_path(
             setting = one.make_ready(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
             one.train_on(setting, Plan(one.epochs))
         else:
-            plan = Plan(max(2, len(fits[0].history_) // _WARM_SHARE))
-            one.train_on(setting, plan, start=fits[-1].models_, patience=_WARM_PATIENCE)
+            one.train_on(setting, Plan(one.epochs), start=fits[-1].models_, patience=_WARM_PATIENCE)
         fits.append(one)
         progress(len(fits), len(ordered), one.held_out_error_)
     return PenaltyPath(parameter, tuple(ordered), tuple(fits))

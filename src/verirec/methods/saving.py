@@ -44,6 +44,7 @@ def save_method(method: Method, folder: Path) -> Path:
         "stopped_because": method.stopped_because_,
         "best_epoch": method.best_epoch_,
         "judge": method.judge_,
+        "solver": method.solver_,
         "held_out_error": method.held_out_error_ if np.isfinite(method.held_out_error_) else None,
     }
     text = json.dumps(facts, indent=1)
@@ -79,7 +80,7 @@ def load(folder: str | Path) -> Method:
     method.noise_rates_ = _read_rates(facts["noise_rates"])
     method.propensities_ = None
     method.history_, method.stopped_because_ = facts["history"], facts["stopped_because"]
-    method.best_epoch_, method.judge_ = facts["best_epoch"], facts["judge"]
+    method.best_epoch_, method.judge_, method.solver_ = facts["best_epoch"], facts["judge"], facts["solver"]
     method.held_out_error_ = float("nan") if facts["held_out_error"] is None else facts["held_out_error"]
     return method
 

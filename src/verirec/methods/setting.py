@@ -34,6 +34,8 @@ class Setting:
         Features, for models that take them.
     label_model
         h, where rates are learnt along the way.
+    threads
+        That large work may use.
     """
 
     log: FeedbackLog
@@ -43,6 +45,7 @@ class Setting:
     task: Task
     side: SideInformation
     label_model: CellValues | None
+    threads: int
     _found: dict[str, float] = field(default_factory=dict, init=False)
 
     def least_penalty(self, find: Callable[[], float]) -> float:

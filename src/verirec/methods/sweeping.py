@@ -17,11 +17,12 @@ from verirec.models import FactorModel
 from verirec.training.sweeps.rows import compiled_rows
 from verirec.training.sweeps.solver import Sweeper
 from verirec.training.task import Batch
-from verirec.training.threads import no_denormals, work_threads
+from verirec.training.threads import no_denormals
 
 PASSES_BETWEEN: Final = 2
 _SETTLED: Final = 1e-5
 _SLOW: Final = 0.2
+"""Of the way down, what is gone at once where the loss may have no minimum: else the best state is passed by."""
 _LARGE: Final = 200_000
 """Rows from which on it matters whether there is a compiler."""
 
@@ -39,9 +40,9 @@ class Sweeping(Method):
     def sweep(self) -> dict[str, Tensor]:
         """Improve all models once; gives losses by name."""
 
-    def start(self) -> None:
+    def start(self, threads: int) -> None:
         """Get ready to sweep, if that fits and is wanted."""
-        super().start()
+        super().start(threads)
         why_not = self.why_no_sweeps()
         if not self.sweeps or self.solver == "gradient" or (self.solver == "auto" and why_not is not None):
             return
@@ -49,7 +50,8 @@ class Sweeping(Method):
             raise self.no_sweeps(why_not)
         if compiled_rows() is None and (self.solver == "sweep" or len(self.task_.log) >= _LARGE):
             warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
-        self.sweeper_ = Sweeper(self.task_, work_threads(), self.pace)
+        self.solver_ = "sweep"
+        self.sweeper_ = Sweeper(self.task_, threads, self.pace)
         self.pairings_ = {name: self.sweeper_.pairing(one) for name, one in self.learners().items()}
         with torch.no_grad():
             for pairing in self.pairings_.values():
@@ -65,13 +67,24 @@ class Sweeping(Method):
 
     def why_no_sweeps(self) -> str | None:
         """Say why sweeps do not fit; `None` where they do."""
+        if self.has_own_loss:
+            return "sweeps would lower its parent's loss, not its own"
         if self.loss != "log":
-            return 'they are for loss="log"'
+            return 'sweeps are for loss="log"'
         if not all(isinstance(one.model, FactorModel) for one in self.learners().values()):
-            return 'they are for models "mf", "constants" and "features"'
+            return 'sweeps are for models "mf", "constants" and "features"'
         if self.task_.device.type != "cpu":
-            return 'they are for device="cpu"'
+            return 'sweeps are for device="cpu"'
         return None
+
+    @property
+    def has_own_loss(self) -> bool:
+        """Whether a class further down than the one that defines `sweep` has a loss or a step of its own."""
+        order = type(self).__mro__
+        place = next(number for number, one in enumerate(order) if "sweep" in vars(one))
+        return any(
+            name in vars(one) for one in order[:place] for name in ("prediction_loss", "imputation_loss", "step")
+        )
 
     def usual_label(self) -> float:
         """Give the mean label of the rows, weighted as the method does."""

@@ -183,15 +183,6 @@ class FactorModel(Model):
         if any(one is not None for one in weights):
             yield Penalised([one for one in weights if one is not None], "features")
 
-    def start_from(self, other: Model) -> None:
-        """Take another's parameters; factors that have shrunk to nothing, from where none can grow, start anew."""
-        own = {name: value.clone() for name, value in self.state_dict().items() if name.endswith("_factors")}
-        super().start_from(other)
-        with torch.no_grad():
-            for name, fresh in own.items():
-                factors = getattr(self, name)
-                factors += fresh * (1 - factors.norm() / fresh.norm()).clamp_min(0)
-
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Give users and items without ratings the mean factors and the mean constant of the others."""
         for side, cold in (("user", users), ("item", items)):

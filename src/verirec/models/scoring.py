@@ -36,10 +36,6 @@ class Model(nn.Module):
         """Give the parameters by penalty; those left out have none."""
         yield Penalised([one for one in self.parameters() if one.requires_grad], "factors")
 
-    def start_from(self, other: Model) -> None:
-        """Take the parameters of another model of the same kind."""
-        self.load_state_dict(other.state_dict())
-
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Leave users and items that nobody rated, or who rated nothing, with what all have in common."""
 

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from verirec.exceptions import DataError
 from verirec.experiments.table2.findings import OVERALL
 from verirec.experiments.table2.plans import OURS
 from verirec.experiments.table2.spaces import BASELINE_FORM
@@ -16,7 +17,7 @@ from verirec.reports.table2_words import metric_in_words, name_in_words
 RANKING: Final = ("auc", "ndcg", "recall")
 _SMALLER_IS_BETTER: Final = ("log_loss", "brier", "calibration_error")
 NEAR: Final = 0.005
-"""What two methods may differ by and count as equally good: below it, seeds and users tell nothing."""
+"""What two methods may differ by and count as equally good, for whoever has to choose."""
 
 
 class Claim(NamedTuple):
@@ -31,6 +32,8 @@ def claims(tables: StudyTables, form: str = "paper") -> list[Claim]:
     """Hold what the paper says of Table 2 against a study, in the paper's form."""
     part = _part(tables, form)
     methods = [name for name in dict.fromkeys(part.method) if name != "mf"]
+    if not methods:
+        raise DataError(f"the paper's claims are about several methods in the form {form!r}; the tables have none")
     ahead = {
         metric: [name for name in methods if tables.mean(name, form, metric) > tables.mean("mf", form, metric)]
         for metric in RANKING

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from verirec.experiments.table2.spaces import BASELINE_FORM
 from verirec.reports.plots import COLOURS, MARKERS, TRUTH_COLOUR, make_figure, plain_axes
@@ -85,6 +86,8 @@ def time_plot(table: Any, choice: str) -> Figure:
                     fontsize=8,
                 )
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, place: f"{value:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("seconds of training, one thread")
         axes.set_ylabel("test AUC")
         plain_axes(axes, grid="both")

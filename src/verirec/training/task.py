@@ -28,7 +28,7 @@ class Batch(NamedTuple):
     rows
         Numbers of the rows, shape (b,); empty for all rows, in their order.
     users, items, labels, weights
-        Of these rows: positions, 0/1 as floats, and 1/p.
+        Of these rows: positions, 0/1, and 1/p.
     grid_users, grid_items
         Positions that span the rectangle; empty for methods that do not look at the grid.
     """

@@ -110,6 +110,8 @@ class Study:
             one_of("method", name, METHODS)
         for name in self.forms:
             one_of("form", name, FORMS)
+        if not self.forms or not self.methods:
+            raise ParameterError("a study must have at least one method and one form; got none")
         if len(set(self.methods)) < len(self.methods) or len(set(self.forms)) < len(self.forms):
             raise ParameterError("methods and forms must each be named once")
         whole_number("trials", self.trials, most=MOST_TRIALS)

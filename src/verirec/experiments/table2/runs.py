@@ -11,10 +11,10 @@ from typing import Any, Final
 import verirec
 from verirec.checks import whole_number
 from verirec.experiments.processes import MOST_WORKERS, in_processes
-from verirec.experiments.table2.plans import Study, Task
+from verirec.experiments.table2.plans import METHODS, Study, Task
 from verirec.experiments.table2.problems import Problem
 from verirec.experiments.table2.single import USERS, run_once
-from verirec.experiments.table2.spaces import space_of
+from verirec.experiments.table2.spaces import FORMS, space_of
 from verirec.experiments.table2.store import Row, Store, key_of
 from verirec.experiments.table2.tuning import best_of, next_setting, score_of
 
@@ -167,8 +167,10 @@ def _trials(
     while len(trials) < (study.trials if space else 1):
         found = there.get(len(trials))
         if found is None:
-            past = [(row["setting"], score_of(study.choices[0], row)) for row in trials]
-            setting = next_setting(space, task, past)
+            # Where several choose among the trials, none of them leads the search.
+            leads = len(study.choices) == 1
+            past = [(row["setting"], score_of(study.choices[0], row) if leads else 0.0) for row in trials]
+            setting = next_setting(space, task, past, at_random=not leads)
             # The same setting may have come up before.
             found = rows.get(_key(problem, study, task, setting, TUNING_SEED))
             if found is None:
@@ -203,8 +205,15 @@ def _facts(problem: Problem, study: Study) -> dict[str, Any]:
         "protocol": study.protocol,
         "noise": [study.rho01, study.rho10],
         "rates": study.rates,
-        "space": study.space,
+        "space": [study.space, _spaces_digest(problem, study)],
     }
+
+
+def _spaces_digest(problem: Problem, study: Study) -> str:
+    """Name all spaces of a study: trials of another space are those of another study."""
+    tasks = study.tasks(has_features=problem.has_features)
+    every = {*tasks, *(Task(method, form) for method in METHODS for form in FORMS)}
+    return key_of(spaces=sorted(f"{task} {_space(study, problem, task)}" for task in every))
 
 
 def _key(problem: Problem, study: Study, task: Task, setting: dict[str, Any], seed: int) -> str:

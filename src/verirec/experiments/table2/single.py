@@ -15,7 +15,7 @@ from verirec.data.predictions import as_predictions
 from verirec.estimators.catalogue import ESTIMATORS
 from verirec.estimators.estimate import make_study
 from verirec.estimators.rows import LoggedPairs
-from verirec.exceptions import ParameterError, TrainingError, VerirecWarning
+from verirec.exceptions import NoMinimumError, TrainingError, VerirecWarning
 from verirec.experiments.table2.baselines import baseline_scores
 from verirec.experiments.table2.plans import Study, Task
 from verirec.experiments.table2.problems import HELD_OUT, Problem
@@ -51,35 +51,31 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     noisy = problem.noisy(rates, seed)
     train, held = problem.parts(noisy, seed) if study.protocol == "honest" else (noisy, None)
     share = len(train) / len(noisy)
-    began, cpu = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VerirecWarning)
+        audited = rates_from_audit(noisy, problem.audit(seed), problem.weights.constants)[0]
+        fitted = _part(problem.weights.named(setting.get("propensities", _DEFAULT_PROPENSITIES)), share)
+    used = audited if study.rates == "audit" else rates
+    began, cpu = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VerirecWarning)
-            audited = rates_from_audit(noisy, problem.audit(seed), problem.weights.constants)[0]
-            used = audited if study.rates == "audit" else rates
-            scores, epochs = _trained(problem, task, setting, train, share, used, seed)
+            scores, epochs = _trained(task, setting, train, fitted, used, seed)
             found["seconds"], found["cpu_seconds"] = time.perf_counter() - began, time.process_time() - cpu
             found["epochs"] = epochs
             found |= _measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
             tested = problem.sliced.train if held is None else problem.random
             found[USERS] = influences(np.asarray(scores(tested.users, tested.items), np.float64), tested, problem.k)
-    except (TrainingError, ParameterError, FloatingPointError) as error:
+    except (TrainingError, NoMinimumError, FloatingPointError) as error:
         found = {"failed": str(error), "seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
     return found
 
 
 def _trained(
-    problem: Problem,
-    task: Task,
-    setting: dict[str, Any],
-    train: FeedbackLog,
-    share: float,
-    rates: NoiseRates,
-    seed: int,
+    task: Task, setting: dict[str, Any], train: FeedbackLog, fitted: Propensities, rates: NoiseRates, seed: int
 ) -> tuple[Scores, int]:
     """Train, and give probabilities of pairs and the number of epochs."""
-    fitted = _part(problem.weights.named(setting.get("propensities", _DEFAULT_PROPENSITIES)), share)
     if task.method in BASELINES and task.method != "constants":
         by_item = baseline_scores(task.method, train, fitted)
         return lambda users, items: by_item[items], 0
@@ -108,6 +104,8 @@ def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
         given |= dict.fromkeys(
             ("penalty_factors", "penalty_constants", "penalty_features"), setting["weight_decay"] * rows
         )
+        # The printed grid is one of Adam's.
+        given["solver"] = "gradient"
     if task.form == "paper":
         given["constants"] = False
     if task.form == "features":

@@ -18,9 +18,10 @@ import verirec
 from verirec.exceptions import DataError, ParameterError
 from verirec.whole_files import replace_file
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the lines; a change of what a run means raises it."""
 ROWS: Final = "runs.jsonl"
+_MEASURED: Final = ("validation", "test", "random", "held_out", "estimates")
 
 Row = dict[str, Any]
 
@@ -101,7 +102,7 @@ class Store:
         found: dict[str, Row] = {}
         for line in self.file.read_bytes().split(b"\n")[1:]:
             row = _parsed(line)
-            if row is not None and isinstance(row.get("key"), str):
+            if row is not None and _is_run(row):
                 found.setdefault(row["key"], row)
         return found
 
@@ -148,6 +149,15 @@ def _write(descriptor: int, row: Row) -> None:
     if os.write(descriptor, line) < len(line):
         raise DataError("a result could not be written whole: is the disk full?")
     os.fsync(descriptor)
+
+
+def _is_run(row: Row) -> bool:
+    """Tell whether a line is a whole run: others, as hands may have left them, are not there."""
+    kinds = {"key": str, "study": dict, "method": str, "form": str, "setting": dict, "seed": int}
+    whole = all(isinstance(row.get(name), kind) for name, kind in kinds.items()) and "trial" in row
+    parts = [row[name] for name in _MEASURED if name in row]
+    figures = [value for part in parts if isinstance(part, dict) for value in part.values()]
+    return whole and all(isinstance(part, dict) for part in parts) and all(isinstance(one, float) for one in figures)
 
 
 def _parsed(line: bytes) -> Row | None:

@@ -55,7 +55,7 @@ def table2(results: Results, k: int, influences: Influences) -> Any:
     """Summarise a study: one row a method, form, metric and what settings are chosen by.
 
     `p_value`: paired t-test over the seeds against the best baseline, the best of all methods that are not the paper's
-    own in the same form and of the simple baselines; `p_holm`: corrected for all tests of the same choice (Holm 1979).
+    own in the same form and of the simple baselines; `p_holm`: corrected for all methods of the form (Holm 1979).
     `low` and `high`: a 95% interval over test users of the difference to it, which the seeds say nothing about.
     `better`: "yes" or "no" where `p_holm` is at most .05; `established`: the same, where the interval leaves 0 out too.
     `on_all`: the mean over all random ratings, the slice that settings were chosen by included.
@@ -71,19 +71,27 @@ def table2(results: Results, k: int, influences: Influences) -> Any:
 
 def _of_choice(results: Results, choice: str, k: int, influences: Influences) -> Any:
     runs = {task: of for (task, by), of in results.chosen.items() if by == choice}
-    users = {task: np.mean([influences(run["key"]) for run in of], axis=0) for task, of in runs.items()}
+    users = {task: _mean_influence(of, influences) for task, of in runs.items()}
     rows = []
     for task in runs:
         for metric in METRICS:
             best = best_baseline(runs, task, metric)
             rows.append(_row(results, task, metric, k, choice, runs) | _against(runs, users, task, best, metric))
     table = pd.DataFrame(rows)
-    table["p_holm"] = holm(table.p_value.to_numpy())
+    table["p_holm"] = np.nan
+    for _, family in table[table.form != BASELINE_FORM].groupby(["form", "metric"]):
+        table.loc[family.index, "p_holm"] = holm(family.p_value.to_numpy())
     gained = table.difference.to_numpy() * np.where(table.metric.str.split("@").str[0].isin(LARGER_IS_BETTER), 1, -1)
     table["better"] = np.where(table.p_holm <= SIGNIFICANT, np.where(gained > 0, "yes", "no"), "")
     settled = (table.low > 0) | (table.high < 0)
     table["established"] = np.where(settled, table.better, "")
     return table
+
+
+def _mean_influence(runs: list[Row], influences: Influences) -> Array:
+    """Average over the runs that did not fail; NaN where all did."""
+    found = [influences(run["key"]) for run in runs if "failed" not in run]
+    return np.asarray(np.mean(found, axis=0)) if found else np.full((len(WITH_INTERVALS), 1), np.nan)
 
 
 def _row(results: Results, task: Task, metric: str, k: int, choice: str, runs: dict[Task, list[Row]]) -> dict[str, Any]:
@@ -111,7 +119,9 @@ def _row(results: Results, task: Task, metric: str, k: int, choice: str, runs: d
 
 def values_of(runs: Sequence[Row], metric: str, part: str = "test") -> Array:
     """Give a metric run by run; NaN where training failed. Under `honest` all random ratings are the test."""
-    return np.array([(run.get(part) or run.get("test") or {}).get(metric, np.nan) for run in runs])
+    parts = (part, "test") if part == "random" else (part,)
+    found: list[dict[str, float]] = [next((run[name] for name in parts if name in run), {}) for run in runs]
+    return np.array([one.get(metric, np.nan) for one in found])
 
 
 def best_baseline(runs: dict[Task, list[Row]], task: Task, metric: str) -> Task:

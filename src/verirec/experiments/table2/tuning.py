@@ -18,12 +18,14 @@ Row = dict[str, Any]
 Score = Callable[[Row], float]
 
 
-def next_setting(space: Space, task: Task, past: Sequence[tuple[dict[str, Any], float]]) -> dict[str, Any]:
+def next_setting(
+    space: Space, task: Task, past: Sequence[tuple[dict[str, Any], float]], *, at_random: bool = False
+) -> dict[str, Any]:
     """Give the setting of trial number `len(past)`, from the settings before it and their scores (larger is better).
 
-    The sampler (tree-structured Parzen estimator, Bergstra et al. 2011) is seeded by the task and the trial's number:
-    the same past gives the same setting, in any process and after any interruption. Draws at the start depend on the
-    form and the number alone, so that methods of one kind are tried with the same ones.
+    The sampler (tree-structured Parzen estimator, Bergstra et al. 2011; or `at_random`) is seeded by the form and the
+    trial's number: the same past gives the same setting, in any process and after any interruption, and methods of one
+    kind start with the same ones.
 
     Examples
     --------
@@ -32,13 +34,14 @@ def next_setting(space: Space, task: Task, past: Sequence[tuple[dict[str, Any], 
     """
     if not space:
         return {}
-    optuna = _optuna()
+    optuna = require_optuna()
     distributions = {name: _distribution(optuna, one) for name, one in space.items()}
     seed = zlib.crc32(f"{task.form} {len(past)}".encode())
     with warnings.catch_warnings():
         # That a way of sampling is an experimental one.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True)
+        by_past = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True)
+        sampler = optuna.samplers.RandomSampler(seed=seed) if at_random else by_past
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for setting, score in past:
         study.add_trial(optuna.trial.create_trial(params=setting, distributions=distributions, value=score))
@@ -51,7 +54,8 @@ def _distribution(optuna: Any, one: Any) -> Any:
     return optuna.distributions.FloatDistribution(one.low, one.high, log=True)
 
 
-def _optuna() -> Any:
+def require_optuna() -> Any:
+    """Give optuna, or say how to get it."""
     try:
         import optuna
     except ImportError:

@@ -7,7 +7,7 @@ from typing import Final
 
 from torch import Tensor
 
-from verirec.training.sweeps.grid import GridPull, Sigmoids
+from verirec.training.sweeps.grid import CURVATURE, GridPull, Sigmoids
 from verirec.training.sweeps.links import Quadratic
 from verirec.training.sweeps.pairing import Features, Pairing
 from verirec.training.sweeps.rows import Rows
@@ -28,17 +28,16 @@ def improve_features(pairing: Pairing, rows: Rows, above: Quadratic, pace: float
 
 def improve_features_on_grid(
     f: Sigmoids, g: Sigmoids, rows: Rows, pull: Tensor, chosen: Tensor | None, pace: float = 1.0
-) -> None:
-    """Lower the loss of the grid by the weights of features: see `Sweeper.on_grid`."""
+) -> Tensor:
+    """Lower the loss of the grid by the weights of features; gives the grid's as it was: see `Sweeper.on_grid`."""
     pairing, features = f.pairing, _features(f.pairing)
-    grid = GridPull(f, g, 0, chosen)
-    seen = features.items if chosen is None else features.items[chosen]
+    grid = GridPull(f, g, 0, chosen, features.items)
     slope = -_spread(features, rows, pull)
     for part in grid.parts():
-        left = f.at(part) - g.at(part)
-        slope += grid.times * (features.users[part].T @ (left @ seen))
-    users, items = features.users.T @ features.users, features.items.T @ features.items
-    _improve(pairing, slope, lambda matrix: 0.25 * (users @ matrix @ items), pace)
+        slope += features.users[part].T @ grid.of(part)
+    users = features.users.T @ features.users
+    _improve(pairing, slope, lambda matrix: CURVATURE * (users @ matrix @ grid.gram), pace)
+    return grid.loss()
 
 
 def _features(pairing: Pairing) -> Features:

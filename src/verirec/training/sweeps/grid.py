@@ -21,6 +21,8 @@ from torch.nn.functional import softplus
 
 from verirec.training.sweeps.pairing import Pairing, Side
 
+CURVATURE: Final = 0.25
+"""No logistic loss bends more."""
 EXACT_CELLS: Final = 1 << 18
 """Grids of up to so many cells are looked at whole."""
 LEAST_SAMPLE: Final = 32
@@ -102,13 +104,17 @@ class GridPull:
         0 for users, 1 for items.
     chosen
         Positions on the other side that stand for all of it; `None` for all.
+    inputs
+        What the side's parameters are multiplied by, shape (m, k); by default their own inputs.
     """
 
-    def __init__(self, f: Sigmoids, g: Sigmoids, number: int, chosen: Tensor | None) -> None:
+    def __init__(
+        self, f: Sigmoids, g: Sigmoids, number: int, chosen: Tensor | None, inputs: Tensor | None = None
+    ) -> None:
         self.f, self.g, self.chosen = f, g, chosen
         self.side: Side = f.pairing.sides[number]
-        inputs = self.side.inputs
-        self.gram = inputs.T @ inputs
+        inputs = self.side.inputs if inputs is None else inputs
+        self.gram, self.seen = inputs.T @ inputs, inputs if chosen is None else inputs.index_select(0, chosen)
         for one in (f, g):
             one.meet(number, inputs, chosen)
         self.times = len(inputs) / len(f.seen)
@@ -121,11 +127,10 @@ class GridPull:
     def of(self, part: slice) -> Tensor:
         """Give the gradient of a part, shape (part, k)."""
         p, g = self.f.at(part), self.g.at(part)
-        seen = self.f.seen[:, self.side.columns]
         if self.chosen is None:
-            gradient = (p - g) @ seen
+            gradient = (p - g) @ self.seen
         else:
-            gradient = self.times * ((self.f.bend() - self.g.bend()) @ seen)
+            gradient = self.times * ((self.f.bend() - self.g.bend()) @ self.seen)
             gradient += self.f.straight(part) - self.g.straight(part)
         return gradient
 
@@ -137,7 +142,7 @@ class GridPull:
 
 
 def _spaced(matrix: Tensor) -> Tensor:
-    """Take some rows, evenly spaced: other ones than those that stand for all, or the estimate would have a bias."""
+    """Take some rows, evenly spaced: not drawn with those that stand for all, or the estimate would have a bias."""
     return matrix[:: -(-len(matrix) // _SPACED)]
 
 

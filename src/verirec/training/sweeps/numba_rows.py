@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+_LEAST = np.float32(1e-30)
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Sums in any order, so that they can be vectorised; NaN and infinity stay what they are."""
 
@@ -84,7 +85,8 @@ def descend(
         size = np.float32(0)
         for j in range(k):
             change[j] = 0
-            diagonal[j] = ridge[j] + bound * squares[j]
+            # Without rows and without a penalty there is no curvature, and no slope either.
+            diagonal[j] = max(ridge[j] + bound * squares[j], _LEAST)
             direction[j] = -slope[j] / diagonal[j]
             size -= slope[j] * direction[j]
         start = size
@@ -112,7 +114,7 @@ def _bend(met: Any, other: Any, first: int, last: int, curvatures: Any, directio
 @njit(nogil=True, fastmath=_FAST, cache=True)
 def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, bent: Any) -> Any:
     """Go down along the direction, find the next one, and give the size of what is left of the slope."""
-    length = size / _inner(direction, bent)
+    length = size / max(_inner(direction, bent), _LEAST)
     left = np.float32(0)
     for j in range(len(slope)):
         change[j] += length * direction[j]

@@ -112,7 +112,8 @@ def _move(parameter: Tensor, place: Tensor) -> None:
 
 
 def _has_features(model: FactorModel) -> bool:
-    return any(one is not None for one in (model.user_features, model.item_features, model.user_logits))
+    sides = model.user_features, model.item_features, model.user_logits, model.item_logits
+    return any(one is not None for one in sides)
 
 
 class Features:

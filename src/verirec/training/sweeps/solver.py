@@ -12,14 +12,14 @@ from torch import Tensor
 from verirec.models.factors import FactorModel
 from verirec.training.learner import Learner
 from verirec.training.sweeps.features import improve_features, improve_features_on_grid
-from verirec.training.sweeps.grid import EXACT_CELLS, LEAST_SAMPLE, GridPull, Sigmoids
+from verirec.training.sweeps.grid import CURVATURE, EXACT_CELLS, LEAST_SAMPLE, GridPull, Sigmoids
 from verirec.training.sweeps.links import Entropy, RowsLoss
 from verirec.training.sweeps.pairing import Pairing
 from verirec.training.sweeps.rows import Rows
 from verirec.training.task import Batch, Task
 
-_CURVATURE: Final = 0.25
-"""No logistic loss bends more."""
+_SLIGHT: Final = 1e-6
+"""What Gram matrices of float32 know of themselves."""
 
 
 class Sweeper:
@@ -32,7 +32,7 @@ class Sweeper:
     threads
         At most.
     pace
-        How far cross-entropy goes towards a quadratic's minimum at once; at most 1. Any pace lowers the loss.
+        How far cross-entropy goes towards a quadratic's minimum at once; at most 1. Any pace lowers an exact loss.
     """
 
     def __init__(self, task: Task, threads: int = 1, pace: float = 1.0) -> None:
@@ -46,6 +46,8 @@ class Sweeper:
         self.batch: Batch = whole
         """All rows, in the order of users."""
         self.change = float("inf")
+        self._warm = torch.ones(n_items, dtype=torch.bool)
+        self._warm[task.cold[1]] = False
 
     def begin(self, sweep: int) -> None:
         """Get ready for a sweep."""
@@ -72,7 +74,7 @@ class Sweeper:
         blocks = [partial(self.rows.descend, side, number) for number, side in sides]
         if pairing.features is not None:
             blocks.append(partial(improve_features, pairing, self.rows))
-        before, values = pairing.items.clone(), []
+        before, values = self._state(pairing), []
         z = self.rows.logits(pairing) if logits is None else logits
         for number, improve in enumerate(blocks):
             above = loss.above(self.rows.logits(pairing, z) if number else z)
@@ -82,9 +84,16 @@ class Sweeper:
         self._measure(pairing, before)
         return values[0] / self.task.log.n_cells
 
+    def _state(self, pairing: Pairing) -> Tensor:
+        """Give all parameters but the users', which follow from the others: of items that have rows, and of all."""
+        warm = pairing.sides[1].parameters[self._warm]
+        whole = [] if pairing.features is None else [one.reshape(-1) for one in pairing.features.weights]
+        return torch.cat([warm.reshape(-1), torch.tensor([pairing.constant]), *whole])
+
     def _measure(self, pairing: Pairing, before: Tensor) -> None:
-        """Take note of how much a sweep changed the items, relative to what they were."""
-        self.change = max(self.change, float((pairing.items - before).norm() / before.norm()))
+        """Take note of how much a sweep changed them, relative to what they were."""
+        change = (self._state(pairing) - before).norm() / before.norm().clamp_min(1e-6)
+        self.change = max(self.change, float(change))
 
     def on_grid(self, pairing: Pairing, g: Sigmoids, pull: Tensor) -> Tensor:
         r"""Lower :math:`\sum_D [\mathrm{softplus}(z) - g z] - \sum_O b z` and the penalties.
@@ -92,23 +101,27 @@ class Sweeper:
         Gives the loss as it was, the grid's part of it from some pairs.
         """
         f, loss, n_cells = Sigmoids(pairing), -pairing.constant * pull.sum(dtype=torch.float64), self.task.log.n_cells
-        before = pairing.items.clone()
+        before = self._state(pairing)
+        first = next((side for side in pairing.sides if side.ridge.numel()), None)
         for number, side in enumerate(pairing.sides):
             if side.ridge.numel() == 0:
                 continue
             grid = GridPull(f, g, number, self._chosen(number))
-            steps = _inverse(_CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
+            steps = _inverse(CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
             for part in grid.parts():
                 pulled = self.rows.gather(side.other, number, pull, part)
-                if number == 0:
+                if side is first:
                     loss -= pulled.flatten() @ side.own[part].flatten()
                 own = side.parameters[part]
                 slope = grid.of(part) - pulled[:, side.columns]
                 own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-self.pace)
-            if number == 0:
+            if side is first:
                 loss += n_cells * grid.loss()
+        if first is None:
+            loss -= pull @ self.rows.inner(pairing.users, pairing.items)
         if pairing.features is not None:
-            improve_features_on_grid(f, g, self.rows, pull, self._chosen(0), self.pace)
+            of_grid = improve_features_on_grid(f, g, self.rows, pull, self._chosen(0), self.pace)
+            loss += n_cells * of_grid if first is None else 0.0
         pairing.centre()
         self._measure(pairing, before)
         return loss / n_cells
@@ -124,4 +137,12 @@ class Sweeper:
 
 
 def _inverse(matrix: Tensor) -> Tensor:
-    return torch.cholesky_inverse(torch.linalg.cholesky(matrix)).float()
+    """Invert a matrix; of one that is singular, as there are without penalties, what can be inverted."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if not bool(torch.isfinite(matrix).all()):
+        # Training has run away, and says so.
+        return torch.zeros_like(matrix, dtype=torch.float32)
+    if failed:
+        some: Tensor = torch.linalg.pinv(matrix, rtol=_SLIGHT, hermitian=True)
+        return some.float()
+    return torch.cholesky_inverse(factor).float()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_LEAST = 1e-30
 _AT_ONCE = 1 << 18
 """Rows whose factors are looked up at once."""
 
@@ -64,7 +65,8 @@ def descend(
     for rows, whose, met in _parts(begin, end, starts, others):
         slope.index_add_(0, whose - begin, _of(slopes, places, rows)[:, None] * inputs[met])
         bound.index_add_(0, whose - begin, bend * _of(levels, places, rows))
-    diagonal = penalty + bound[:, None] * torch.from_numpy(squares)
+    # Without rows and without a penalty there is no curvature, and no slope either.
+    diagonal = (penalty + bound[:, None] * torch.from_numpy(squares)).clamp_min(_LEAST)
     change, direction, size = torch.zeros_like(slope), -slope / diagonal, (slope * slope / diagonal).sum(1)
     going = size > 0
     start = size
@@ -75,7 +77,7 @@ def descend(
             along = bend * _of(levels, places, rows) * torch.linalg.vecdot(given, direction[whose - begin])
             bent.index_add_(0, whose - begin, along[:, None] * given)
         going &= size > 1e-12 * start
-        length = torch.where(going, size / (direction * bent).sum(1), 0.0)[:, None]
+        length = torch.where(going, size / (direction * bent).sum(1).clamp_min(_LEAST), 0.0)[:, None]
         change += length * direction
         slope += length * bent
         before, size = size, (slope * slope / diagonal).sum(1)
