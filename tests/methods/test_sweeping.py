@@ -557,3 +557,75 @@ def test_a_sweep_of_f_renews_the_rates_before_g_is_swept(name):
     method.fit(small_world().log, propensities=small_world().propensities)
     first, later = (["rows"], ["rows", "rates"]) if name == "ome" else (["grid", "rows"], ["grid", "rates", "rows"])
     assert events == ["epoch", *first] + ["epoch", *later] * 3
+
+
+# What users may do to it
+
+
+class HalfLoss(vr.methods.IPS):
+    """A loss of one's own."""
+
+    name = "half"
+
+    def prediction_loss(self, batch):
+        HalfLoss.asked = True
+        return 0.5 * super().prediction_loss(batch)
+
+
+def test_a_loss_of_ones_own_is_not_swept_over():
+    HalfLoss.asked = False
+    method = HalfLoss(epochs=2).fit(small_world().log, propensities=small_world().propensities)
+    assert HalfLoss.asked
+    assert method.solver_ == "gradient"
+    with pytest.raises(ParameterError, match="sweeps would lower its parent's loss, not its own"):
+        HalfLoss(solver="sweep").fit(small_world().log, propensities=small_world().propensities)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", ["mf", "ips", "dr", "ome-dr"])
+@pytest.mark.parametrize(
+    "options", [{"penalty_factors": 0}, {"penalty_factors": 0, "penalty_constants": 0, "dim": 60}], ids=["one", "all"]
+)
+def test_without_penalties_there_are_finite_models_where_nobody_rated(name, options, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr("verirec.training.sweeps.rows.compiled_rows", lambda: None)
+    world = vr.simulate.world(30, 20, observed=0.2, random_state=0)
+    log = vr.FeedbackLog.from_arrays(world.log.users, world.log.items, world.log.labels, n_users=33, n_items=22)
+    method = vr.methods.catalogue[name](epochs=12, **options)
+    method.fit(log, noise_rates=vr.NoiseRates(0.1, 0.1), propensities=np.full((33, 22), 0.2))
+    logits = method.model_.grid(torch.arange(33), torch.arange(22))
+    assert bool(torch.isfinite(logits).all())
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_what_models_start_from_does_not_depend_on_threads(threads, monkeypatch):
+    monkeypatch.setattr("verirec.training.sweeps.rows.ROWS_A_THREAD", 10)
+    world = vr.simulate.world(300, 400, observed=0.3, noise_rates=vr.NoiseRates(0.2, 0.1), random_state=0)
+    fits, before = [], torch.get_num_threads()
+    try:
+        for number in (1, threads):
+            torch.set_num_threads(number)
+            given = {"noise_rates": vr.NoiseRates(0.2, 0.1), "propensities": world.propensities}
+            fits.append(vr.methods.OMEDR(epochs=3, solver="sweep").fit(world.log, **given))
+    finally:
+        torch.set_num_threads(before)
+    assert fits[0].history_ == fits[1].history_
+    assert torch.equal(fits[0].model_.user_factors, fits[1].model_.user_factors)
+
+
+def test_weights_of_features_count_for_settling():
+    """With factors all but switched off, features still have a way to go."""
+    options = {"model": "features", "constants": False, "penalty_factors": 1e6, "validation": 0}
+    found = vr.methods.MF(**options).fit(featured_log(), propensities=small_world().propensities)
+    long = vr.methods.MF(**options, epochs=300, patience=None)
+    long.fit(featured_log(), propensities=small_world().propensities)
+    assert found.stopped_because_ == "settled"
+    torch.testing.assert_close(found.model_.interactions, long.model_.interactions, atol=1e-4, rtol=1e-3)
+
+
+def test_what_was_trained_by_is_told_and_saved(tmp_path):
+    log, given = small_world().log, {"propensities": small_world().propensities}
+    for solver in ("sweep", "gradient"):
+        method = vr.methods.MF(solver=solver, epochs=2).fit(log, **given)
+        assert method.solver_ == solver
+        assert vr.load(method.save(tmp_path / solver)).solver_ == solver
