@@ -18,6 +18,7 @@ from verirec.experiments.table2.spaces import FORMS, Choice, space_of
 from verirec.experiments.table2.tuning import next_setting
 from verirec.experiments.table2.weights import Tempered, Weights
 from verirec.losses import NoiseRates
+from verirec.methods import catalogue
 
 
 def test_the_slice_is_of_other_users_than_the_test_and_is_like_it():
@@ -142,3 +143,18 @@ def test_methods_are_read_from_words():
     assert named_methods(None) == tuple(METHODS)
     check_refusal(lambda: named_methods(" , "), ParameterError, "methods must name some")
     check_refusal(lambda: named_methods("mf,svd"), ParameterError, "method must be one of")
+
+
+@pytest.mark.parametrize("nothing", [{"methods": ()}, {"forms": ()}])
+def test_a_study_of_nothing_is_refused(nothing):
+    check_refusal(lambda: Study(**nothing), ParameterError, "a study must have at least one method and one form")
+
+
+def test_the_printed_grid_is_trained_by_gradients():
+    assert arguments(Task("mf", "constants"), {"weight_decay": 1e-3}, 1_000)["solver"] == "gradient"
+    assert "solver" not in arguments(Task("mf", "constants"), {"penalty_factors": 20.0, "epochs": 30}, 1_000)
+
+
+def test_imputation_is_tuned_wherever_there_is_one():
+    for name, method in catalogue.items():
+        assert ("imputation_penalty" in space_of(name, "constants")) == hasattr(method, "imputation_penalty"), name

@@ -15,10 +15,14 @@ from verirec.exceptions import DataError, ParameterError
 from verirec.experiments.table2.store import Store, key_of
 
 
+def a_run(key, **more):
+    return {"key": key, "study": {}, "method": "mf", "form": "paper", "trial": 0, "setting": {}, "seed": 0} | more
+
+
 def test_what_is_appended_is_read_back_in_order(tmp_path):
     store = Store(tmp_path / "store")
     for key in "cab":
-        store.append({"key": key, "value": 1.5}, np.arange(3, dtype=np.float32))
+        store.append(a_run(key, value=1.5), np.arange(3, dtype=np.float32))
     again = Store(tmp_path / "store")
     assert list(again.rows()) == ["c", "a", "b"]
     assert again.array("a").tolist() == [0, 1, 2]
@@ -27,18 +31,28 @@ def test_what_is_appended_is_read_back_in_order(tmp_path):
 @pytest.mark.parametrize("torn", [b'{"key": "b", "val', b'{"key": "b"', b"\xff\xfe", b"[1, 2"])
 def test_a_line_that_was_cut_short_is_not_there_and_the_next_stands_alone(torn, tmp_path):
     store = Store(tmp_path)
-    store.append({"key": "a"})
+    store.append(a_run("a"))
     with store.file.open("ab") as file:
         file.write(torn)
     assert list(store.rows()) == ["a"]
-    Store(tmp_path).append({"key": "c"})
+    Store(tmp_path).append(a_run("c"))
     assert list(store.rows()) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"study": None}, {"setting": None}, {"seed": "0"}, {"test": {"auc": "high"}}, {"estimates": [0.6]}]
+)
+def test_a_line_that_hands_have_left_is_not_there(changed, tmp_path):
+    store = Store(tmp_path)
+    store.append(a_run("a"))
+    store.append(a_run("b") | changed)
+    assert list(store.rows()) == ["a"]
 
 
 def test_of_the_same_run_the_first_counts(tmp_path):
     store = Store(tmp_path)
-    store.append({"key": "a", "value": 1})
-    store.append({"key": "a", "value": 2})
+    store.append(a_run("a", value=1))
+    store.append(a_run("a", value=2))
     assert store.rows()["a"]["value"] == 1
 
 
@@ -65,7 +79,7 @@ def test_an_array_that_is_lost_is_named(tmp_path):
 def _append_many(folder, name):
     store = Store(folder)
     for number in range(50):
-        store.append({"key": f"{name}{number}", "text": "x" * 5_000})
+        store.append(a_run(f"{name}{number}", text="x" * 5_000))
 
 
 def test_lines_of_two_processes_do_not_mix(tmp_path):
