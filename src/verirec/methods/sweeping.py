@@ -44,7 +44,8 @@ class Sweeping(Method):
         """Get ready to sweep, if that fits and is wanted."""
         super().start(threads)
         why_not = self.why_no_sweeps()
-        if not self.sweeps or self.solver == "gradient" or (self.solver == "auto" and why_not is not None):
+        by_itself = self.sweeps and why_not is None and self.has_minimum
+        if self.solver == "gradient" or (self.solver == "auto" and not by_itself):
             return
         if why_not is not None:
             raise self.no_sweeps(why_not)
@@ -58,12 +59,18 @@ class Sweeping(Method):
                 pairing.start_from(_logit(self.usual_label()))
 
     @property
-    def pace(self) -> float:
-        """How far f goes towards a quadratic's minimum at once: all the way, where the loss has a minimum to go to.
+    def has_minimum(self) -> bool:
+        """Whether the penalty makes sure that the loss has a minimum, which is what sweeps go to.
 
-        Where it may have none, held-out rows decide where to stop on the way down, and need some steps to choose from.
+        Where it may have none, held-out rows decide where to stop on the way down. Adam's many short steps give them
+        more to choose from: `solver="auto"` takes those.
         """
-        return 1.0 if self.penalty_factors >= self.penalty_bound_ or not self.f.dim else _SLOW
+        return self.penalty_factors >= self.penalty_bound_ or not getattr(self.f, "dim", 0)
+
+    @property
+    def pace(self) -> float:
+        """How far f goes towards a quadratic's minimum at once: all the way, where the loss has one too."""
+        return 1.0 if self.has_minimum else _SLOW
 
     def why_no_sweeps(self) -> str | None:
         """Say why sweeps do not fit; `None` where they do."""
