@@ -161,13 +161,13 @@ def test_bad_input_is_one_line(verb, options, message, run, tmp_path, monkeypatc
         (("table1", "--no-aliased"), "aliased False is for variant printed"),
         (("robustness", "--propensity-error", "-1"), "propensity_error must be"),
         (("figure1", "--preferences", "coat"), "preferences must be one of"),
-        (("table2",), "No such command 'table2'"),
+        (("table3",), "No such command 'table3'"),
         (("table1", "--out", "out", "extra"), "extra"),
     ],
 )
 def test_wrong_options_are_one_line(options, message, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    named = () if "--out" in options or options[0] == "table2" else ("--out", "out")
+    named = () if "--out" in options or options[0] == "table3" else ("--out", "out")
     check_one_line(run("reproduce", *options, *named), message)
 
 

@@ -95,7 +95,7 @@ def fit_path(
     >>> path = fit_path(vr.methods.OMEDR(), world.log, [4, 64, 16], noise_rates=rates, propensities=world.propensities)
     >>> path.values
     (4.0, 16.0, 64.0)
-    >>> path.best.held_out_error_ == path.frame().held_out_error.min()
+    >>> path.best.held_out_error_ == min(path.frame().held_out_error)
     True
     """
     if not isinstance(method, Method):

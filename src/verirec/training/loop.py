@@ -20,9 +20,7 @@ from verirec.training.task import Task
 from verirec.training.threads import one_thread
 
 _RUNAWAY: Final = 1e4
-_ADVICE: Final = (
-    "raise the penalties, lower learning_rate (of gradients) or, where there is one, take correction='forward'"
-)
+_ADVICE: Final = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
 
 
 class Trainable(Protocol):
