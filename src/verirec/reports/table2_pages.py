@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from verirec.exceptions import DataError
 from verirec.experiments.table2.plans import METHODS
 from verirec.reports.page import render_text
 from verirec.reports.reproduction_words import markdown_table, method_in_words
-from verirec.reports.table2 import correction_rows, forms_of, selection_rows, selection_table
+from verirec.reports.table2 import correction_rows, forms_of, selection_table
 from verirec.reports.table2_facts import (
     advice,
     claims,
@@ -89,9 +88,7 @@ def _values(studies: Studies) -> dict[str, Any]:
         "CHOICES": CHOICES,
         "forms": forms_of,
         "table": _table,
-        "short": _short,
         "selection": selection_table,
-        "selection_rows": selection_rows,
         "correction": lambda tables: markdown_table(*correction_rows(tables)),
         "corrections": corrections,
         "missing": [method_in_words(one) for one in METHODS if one not in set(studies.coat.table2.method)],
@@ -103,13 +100,8 @@ def _values(studies: Studies) -> dict[str, Any]:
         "weights": weights_chosen,
         "name": name_in_words,
         "method": method_in_words,
-        "json": json,
     }
 
 
 def _table(tables: StudyTables, form: str, choice: str) -> str:
     return markdown_table(*laid_out(tables.table2, form, choice))
-
-
-def _short(tables: StudyTables, form: str, choice: str) -> str:
-    return markdown_table(*laid_out(tables.table2, form, choice, ("auc", "ndcg", "recall", "log_loss")))

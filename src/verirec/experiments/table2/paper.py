@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 METRICS: Final = ("auc", "ndcg", "recall")
 DATASETS: Final = ("coat", "yahoo-r3", "kuairec")
-DEPTHS: Final = {"coat": 5, "yahoo-r3": 5, "kuairec": 50}
-"""K of NDCG@K and Recall@K."""
 
 _PRINTED: Final = {
     "mf": ".619±.002 .531±.005 .364±.005 .632±.005 .616±.003 .361±.001 .621±.002 .652±.003 .702±.002",
