@@ -110,7 +110,7 @@ def run_here(route: str, file: Path) -> None:
 
 
 def peak_gigabytes() -> float:
-    """Give this process's own peak; getrusage would count its parent's too, from before the exec."""
+    """Return this process's own peak; getrusage would count its parent's too, from before the exec."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e9

@@ -30,7 +30,7 @@ Key = tuple[str, float, str, str]
 
 
 def one_world(seed: int) -> dict[Key, tuple[float, float]]:
-    """Give error and standard error of each estimate in a world of its own."""
+    """Return error and standard error of each estimate in a world of its own."""
     found: dict[Key, tuple[float, float]] = {}
     worlds = {
         selectivity: vr.simulate.world(

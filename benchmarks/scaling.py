@@ -107,7 +107,7 @@ class Worker:
         self.seen.append(json.loads(self.process.stdout.readline()))
 
     def best(self) -> dict[str, float]:
-        """Give the least of all sweeps but the first, which compiles, and the largest memory; end the process."""
+        """Return the least of all sweeps but the first, which compiles, and the largest memory; end the process."""
         self.process.kill()
         rest = self.seen[1:]
         least = {key: min(one[key] for one in rest) for key in ("wall", "cpu")}

@@ -15,7 +15,7 @@ import numpy as np
 from cleanlab.rank import get_label_quality_scores
 
 import verirec as vr
-from verirec.nuisances.label_model import LabelModel
+from verirec.nuisance.label_model import LabelModel
 
 TOPS = (0.01, 0.05, 0.1)
 

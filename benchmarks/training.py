@@ -29,7 +29,7 @@ from torch.nn.functional import softplus
 
 import verirec as vr
 from verirec.metrics import auc, log_loss
-from verirec.nuisances.propensities import as_propensities
+from verirec.nuisance.propensities import as_propensities
 
 RATES = vr.NoiseRates(0.2, 0.1)
 DIM, PENALTY, CONSTANT_PENALTY, IMPUTATION = 8, 32.0, 6.0, 3.0
@@ -173,7 +173,7 @@ def ours(solver: str) -> Callable[..., None]:
 def course(
     run: Callable[..., None], given: Problem, rate: float, batch: int, steps: int, budget: float
 ) -> list[tuple[float, float, float]]:
-    """Give (CPU seconds, log loss, AUC) as training goes; judging is not counted."""
+    """Return (CPU seconds, log loss, AUC) as training goes; judging is not counted."""
     seen: list[tuple[float, float, float]] = []
     start, spent = time.process_time(), [0.0]
 

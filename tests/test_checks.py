@@ -9,7 +9,7 @@ from verirec.exceptions import ParameterError
 
 @pytest.mark.parametrize("value", [1, 5, 10, np.int8(5), np.uint64(10)])
 def test_whole_number_gives_a_python_int_with_both_ends_included(value):
-    number = whole_number("k", value, least=1, most=10)
+    number = whole_number("k", value, min=1, max=10)
     assert number == value
     assert type(number) is int
 
@@ -17,14 +17,14 @@ def test_whole_number_gives_a_python_int_with_both_ends_included(value):
 @pytest.mark.parametrize("value", [0, 11, -1, 5.0, np.float64(5), "5", True, np.True_, None, [5], math.nan])
 def test_whole_number_refuses_and_names_argument_range_and_value(value):
     with pytest.raises(ParameterError) as caught:
-        whole_number("k", value, least=1, most=10)
+        whole_number("k", value, min=1, max=10)
     assert str(caught.value) == f"k must be a whole number from 1 to 10; got {value!r}"
 
 
 def test_whole_number_without_upper_end_takes_anything_from_the_lower():
-    assert whole_number("k", 10**30, least=0) == 10**30
+    assert whole_number("k", 10**30, min=0) == 10**30
     with pytest.raises(ParameterError, match=r"^k must be a whole number of at least 0; got -1$"):
-        whole_number("k", -1, least=0)
+        whole_number("k", -1, min=0)
 
 
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(0.5), np.int64(-3), -1e300])

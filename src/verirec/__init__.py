@@ -17,7 +17,7 @@ from verirec.data import (
     split,
     split_unbiased,
 )
-from verirec.estimators import (
+from verirec.estimation import (
     Estimate,
     EstimateRange,
     Estimates,
@@ -28,8 +28,8 @@ from verirec.estimators import (
 )
 from verirec.exceptions import MissingExtraError
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
-from verirec.nuisances.label_model import LabelModel
-from verirec.nuisances.noise_rates import (
+from verirec.nuisance.label_model import LabelModel
+from verirec.nuisance.noise_rates import (
     AnchorNoiseRates,
     AuditNoiseRates,
     AuditPlan,
@@ -38,7 +38,7 @@ from verirec.nuisances.noise_rates import (
     plan_audit,
     weak_separability_test,
 )
-from verirec.nuisances.propensities import (
+from verirec.nuisance.propensities import (
     ConstantPropensity,
     GivenPropensity,
     LoggedPropensity,
@@ -47,7 +47,7 @@ from verirec.nuisances.propensities import (
     PopularityPropensity,
     Propensities,
 )
-from verirec.nuisances.suspects import SuspectLabels, find_suspect_labels
+from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from verirec.exceptions import ParameterError, VerirecError
 
 
-def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """Accept an integer of at least `least` (and at most `most`).
+def whole_number(name: str, value: object, *, min: int = 1, max: int | None = None) -> int:
+    """Accept an integer of at least `min` (and at most `max`).
 
     Examples
     --------
@@ -25,9 +25,9 @@ def whole_number(name: str, value: object, *, least: int = 1, most: int | None =
     """
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         number = int(value)
-        if number >= least and (most is None or number <= most):
+        if number >= min and (max is None or number <= max):
             return number
-    wanted = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+    wanted = f"of at least {min}" if max is None else f"from {min} to {max:,}"
     raise ParameterError(f"{name} must be a whole number {wanted}; got {value!r}")
 
 

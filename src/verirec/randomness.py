@@ -34,7 +34,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def same_state(random_state: RandomState) -> int:
-    """Give a seed for several parts that are to draw the same numbers; one that is a seed already stays what it is.
+    """Return a seed for several parts that are to draw the same numbers; one that is a seed already stays what it is.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def same_state(random_state: RandomState) -> int:
 
 
 def cell_uniforms(key: np.uint64, cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """Give each grid cell its own uniform number in [0, 1), whatever the order or the block in which it is asked for.
+    """Return each grid cell its own uniform number in [0, 1), whatever the order or the block in which it is asked for.
 
     The number is a hash of the cell's index (SplitMix64's finaliser: Steele, Lea, Flood 2014, "Fast splittable
     pseudorandom number generators") under `key`, so that nothing of the grid's size is ever stored. Keys are drawn from

@@ -71,7 +71,7 @@ def ome_dr_bias(
     estimated_rates: NoiseRates,
     loss: LossLike = "log",
 ) -> Bias:
-    r"""Give the exact bias of OME-DR under wrong propensities, imputed errors and noise rates (paper, Theorem 3.1).
+    r"""Return the exact bias of OME-DR under wrong propensities, imputed errors and noise rates (paper, Theorem 3.1).
 
     The expectation is over who rates what, :math:`o \sim Bern(p)`, and over noise. The printed theorem has
     :math:`o / \hat p` in its first term; the expectation, and the paper's own proof, have :math:`p / \hat p`. OME-IPS
@@ -131,7 +131,7 @@ def double_robustness(
     noise_rates: NoiseRates,
     loss: LossLike = "log",
 ) -> tuple[float, float]:
-    """Give the bias that is left with right propensities, and with right imputed errors: both 0 (paper, Corollary 3.2).
+    """Return the bias left with right propensities, and with right imputed errors: both 0 (paper, Corollary 3.2).
 
     The noise rates must be right for either: nothing is robust to wrong ones, see `remaining_bias`.
 
@@ -173,7 +173,7 @@ def remaining_bias(
     estimated_rates: NoiseRates,
     loss: LossLike = "log",
 ) -> float:
-    r"""Give the bias that wrong noise rates leave even where propensities are right.
+    r"""Return the bias that wrong noise rates leave even where propensities are right.
 
     :math:`[(\rho_{01} - \hat\rho_{01}) S_1 + (\rho_{10} - \hat\rho_{10}) S_0] / (|D| \hat\kappa)` with
     :math:`S_1 = \sum_{r^*=1} (l_0 - l_1)` and :math:`S_0 = \sum_{r^*=0} (l_1 - l_0)`: Theorem 3.1 with
@@ -198,7 +198,7 @@ def remaining_bias(
 
 
 def lipschitz_constant(constant: float, rates: NoiseRates, *, tight: bool = True) -> float:
-    r"""Give a Lipschitz constant of the surrogate loss where the loss itself has `constant` L (paper, Lemma 3.3).
+    r"""Return a Lipschitz constant of the surrogate loss where the loss itself has `constant` L (paper, Lemma 3.3).
 
     The tight one is :math:`(1 + |\rho_{01} - \rho_{10}|) L / \kappa`; the paper's is :math:`2 L / \kappa`.
 
@@ -214,7 +214,7 @@ def lipschitz_constant(constant: float, rates: NoiseRates, *, tight: bool = True
 
 
 def surrogate_bound(rates: NoiseRates, clip: float, loss: LossLike = "log") -> float:
-    r"""Give :math:`C_l`, the largest absolute surrogate error of predictions within `clip` and 1 - `clip`.
+    r"""Return :math:`C_l`, the largest absolute surrogate error of predictions within `clip` and 1 - `clip`.
 
     Without a clip the log loss has no bound, and Theorem 3.4 says nothing about it.
 
@@ -242,7 +242,7 @@ def rademacher_complexity(
     draws: int = 20,
     random_state: RandomState = 0,
 ) -> tuple[float, float]:
-    r"""Give the empirical Rademacher complexity of norm-bounded factor models, and its Monte Carlo error.
+    r"""Return the empirical Rademacher complexity of norm-bounded factor models, and its Monte Carlo error.
 
     For :math:`F = \{U V^\top : \|U\|_F \le a, \|V\|_F \le b\}`, of any rank,
     :math:`\sup_F \langle \sigma, U V^\top \rangle = a\,b\,\|\sigma\|_2` (attained by the leading singular vectors), so
@@ -273,7 +273,7 @@ def rademacher_complexity(
     scale = real_number("user_norm", user_norm, above=0, closed=True)
     scale *= real_number("item_norm", item_norm, above=0, closed=True)
     random = as_generator(random_state)
-    norms = np.array([_spectral_norm(shape, random) for _ in range(whole_number("draws", draws, least=2))])
+    norms = np.array([_spectral_norm(shape, random) for _ in range(whole_number("draws", draws, min=2))])
     factor = scale / (shape[0] * shape[1])
     return factor * float(norms.mean()), factor * float(norms.std(ddof=1)) / float(np.sqrt(len(norms)))
 
@@ -333,7 +333,7 @@ def generalisation_bound(
 
 
 def _spectral_norm(shape: tuple[int, int], random: np.random.Generator) -> float:
-    """Give the largest singular value of a matrix of random signs, by power iteration."""
+    """Return the largest singular value of a matrix of random signs, by power iteration."""
     signs = (random.integers(2, size=shape, dtype=np.int8) * 2 - 1).astype(np.float32)
     vector = random.normal(size=shape[1]).astype(np.float32)
     norm = 0.0

@@ -9,10 +9,10 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.estimators.catalogue import chosen
-from verirec.estimators.estimate import make_study
-from verirec.estimators.rows import LoggedPairs
-from verirec.estimators.sensitivity import flip_factor
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.sensitivity import flip_factor
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
@@ -26,8 +26,8 @@ from verirec.exceptions import (
 from verirec.experiments import run_audit
 from verirec.experiments.audit import HALF_WIDTH, Comparison
 from verirec.experiments.audit.recommenders import covered_rows
-from verirec.nuisances.propensities import as_propensities
-from verirec.nuisances.suspects import SuspectLabels
+from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.suspects import SuspectLabels
 from verirec.reports import audit_summary, conclusions
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -502,7 +502,7 @@ def test_with_the_right_propensities_the_same_two_are_told_apart(tasteful):
 def test_the_flip_factor_is_that_of_both_recommenders_and_of_the_noise(world, recommenders, found, without_labels):
     """Up to it the range of the self-normalised difference leaves 0 out, and a little beyond it does not."""
     pairs = LoggedPairs(world.log, as_propensities(world.propensities, world.log))
-    studies = [make_study(f, pairs, chosen("ome-snips", with_rates=True)) for f in recommenders.values()]
+    studies = [make_problem(f, pairs, chosen("ome-snips", with_rates=True)) for f in recommenders.values()]
     for audit in (found, without_labels):
         factor = flip_factor(*studies, audit.noise)
         assert audit.comparisons[0].flip_factor == factor

@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.estimators import Estimate, EstimateRange
-from verirec.estimators.sensitivity import Sensitivity, Surface
+from verirec.estimation import Estimate, EstimateRange
+from verirec.estimation.sensitivity import Sensitivity, Surface
 from verirec.exceptions import ParameterError
 from verirec.reports.plots import as_svg, break_even_plot, estimates_plot, surface_plot
 

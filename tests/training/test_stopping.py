@@ -10,12 +10,12 @@ import torch
 from scipy.special import expit
 
 import verirec as vr
-from verirec.estimators.catalogue import ESTIMATORS
+from verirec.estimation.catalogue import ESTIMATORS
 from verirec.models import FactorModel
 from verirec.training.stopping import MOST_LOGIT, SAMPLE, HeldOut, Patience
 
 RATES = vr.NoiseRates(0.2, 0.1)
-JUDGES = [name for name, estimator in ESTIMATORS.items() if not estimator.everywhere]
+JUDGES = [name for name, estimator in ESTIMATORS.items() if not estimator.needs_all_propensities]
 
 
 @pytest.fixture(scope="module")

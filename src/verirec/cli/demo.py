@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from verirec.cli.options import OutFolder
-from verirec.estimators import Estimate
+from verirec.estimation import Estimate
 
 
 def demo(

@@ -45,11 +45,11 @@ from verirec.cli.options import (
     read_recommender,
 )
 from verirec.data import FeedbackLog
-from verirec.estimators import EstimateRange, Estimates, estimate
+from verirec.estimation import EstimateRange, Estimates, estimate
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
-from verirec.nuisances.noise_rates import identified_region, rates_from_audit
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.noise_rates import identified_region, rates_from_audit
+from verirec.nuisance.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
 """Recommenders whose figures fit a line of 80 characters."""

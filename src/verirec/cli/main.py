@@ -90,7 +90,7 @@ def _end(code: int, message: str) -> NoReturn:
 
 
 def _options() -> dict[str, str]:
-    """Give the options of the verb that runs, by their names in Python."""
+    """Return the options of the verb that runs, by their names in Python."""
     command: Any = typer.main.get_command(app)
     for argument in sys.argv[1:]:
         below = getattr(command, "commands", {}).get(argument)

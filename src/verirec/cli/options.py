@@ -12,8 +12,8 @@ from verirec.data import FeedbackLog, read_log, read_predictions
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
-from verirec.nuisances.noise_rates import AuditSample
-from verirec.nuisances.propensities import (
+from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.propensities import (
     ConstantPropensity,
     LoggedPropensity,
     LogisticPropensity,

@@ -29,7 +29,7 @@ from verirec.cli.options import (
     load_log,
 )
 from verirec.exceptions import ParameterError
-from verirec.nuisances.noise_rates import AuditPlan, plan_audit
+from verirec.nuisance.noise_rates import AuditPlan, plan_audit
 
 
 def plan_audit_command(

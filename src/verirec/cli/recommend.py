@@ -27,7 +27,7 @@ def recommend_command(
     delimiter: Delimiter = None,
     out: Annotated[Path | None, typer.Option(help="CSV file to write; by default a table is shown.")] = None,
 ) -> None:
-    """Give users their best items.
+    """Return users their best items.
 
     Example: verirec recommend model --users ann,bob -k 5 --exclude ratings.csv
     """

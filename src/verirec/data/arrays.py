@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from verirec.data.features import feature_matrix
-from verirec.data.gate import admit, grid_size
+from verirec.data.gate import grid_size, validate_rows
 from verirec.data.ids import IdMap
 from verirec.exceptions import DataError
 
@@ -22,6 +22,8 @@ def array_columns(columns: dict[str, Any], *, positive_from: float | None, dupli
         checked |= {f"n_{side}s": size, f"{side}_ids": catalogue}
         if features is not None:
             checked[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
-    rows = admit(columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates)
+    rows = validate_rows(
+        columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates
+    )
     # Copies: what the caller does with theirs later must not change the log.
     return rows | checked | {"users": rows["users"].copy(), "items": rows["items"].copy()}

@@ -35,7 +35,7 @@ def feature_matrix(name: str, values: npt.ArrayLike, size: int) -> Features:
 
 
 def catalogue_of(table: pa.Table, id_column: str, name: str) -> IdMap:
-    """Give the catalogue that a table of features spans: every id in it, each exactly once."""
+    """Return the catalogue that a table of features spans: every id in it, each exactly once."""
     if id_column not in table.column_names:
         raise ColumnError(f"{name} must have the id column {id_column!r}; it has {', '.join(table.column_names)}")
     return IdMap.of(table[id_column], name=f"{name}' column {id_column!r}")

@@ -21,9 +21,9 @@ from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
 from verirec.data.tables import FIELD_OF_ROLE, log_columns
 from verirec.exceptions import DataError, ParameterError
+from verirec.formatting import share_in_words
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
-from verirec.words import share_in_words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,7 +297,7 @@ class FeedbackLog:
         return True
 
     def select(self, rows: npt.ArrayLike) -> FeedbackLog:
-        """Give the log of these rows only (a mask, or distinct row numbers), on the same grid and with the same ids.
+        """Return the log of these rows only (a mask, or distinct row numbers), on the same grid and with the same ids.
 
         No row at all is a part too: an empty one.
 
@@ -323,14 +323,14 @@ class FeedbackLog:
         return self._of_checked(**columns)
 
     def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:
-        """Give the same log with other 0/1 labels, shape (n,); ratings, which no longer fit them, are left out."""
+        """Return the same log with other 0/1 labels, shape (n,); ratings, which no longer fit them, are left out."""
         flat = number_array("labels", labels, ndim=1, error=DataError)
         if flat.shape != (len(self),):
             raise DataError(f"labels must have shape ({len(self)},); got {flat.shape}")
         return self._of_checked(**(vars(self) | {"labels": gate.binary_labels(flat, None, "labels"), "ratings": None}))
 
     def with_noise(self, rates: NoiseRates, *, random_state: RandomState = None) -> FeedbackLog:
-        """Give the same log with labels flipped at these rates, for experiments.
+        """Return the same log with labels flipped at these rates, for experiments.
 
         Examples
         --------
@@ -345,7 +345,7 @@ class FeedbackLog:
         return self.with_labels(rates.observe(self.labels, uniforms))
 
     def to_arrow(self) -> pa.Table:
-        """Give the log as an Arrow table with the users' own ids: user, item, label and whatever else it has."""
+        """Return the log as an Arrow table with the users' own ids: user, item, label and whatever else it has."""
         columns = {
             "user": self.user_ids.arrow(self.users),
             "item": self.item_ids.arrow(self.items),
@@ -357,7 +357,7 @@ class FeedbackLog:
         return pa.table(columns)
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Give the log as a frame of the users' own ids, in the library of your choice.
+        """Return the log as a frame of the users' own ids, in the library of your choice.
 
         Examples
         --------

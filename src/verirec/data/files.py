@@ -19,7 +19,7 @@ from verirec.data.ids import is_text
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
-from verirec.words import names_in_words, short
+from verirec.formatting import names_in_words, short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
@@ -106,7 +106,7 @@ def read_columns(
 
     try:
         if not file.is_file():
-            raise FileFormatError(f"no file {short(str(file), most=300)}")
+            raise FileFormatError(f"no file {short(str(file), max=300)}")
         if file.stat().st_size == 0:
             raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
@@ -162,7 +162,7 @@ def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Tab
 
 
 def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
-    """Give the ending that says how to read a file, without that of a compression; `kind` is what errors call it."""
+    """Return the ending that says how to read a file, without that of a compression; `kind` is what errors call it."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
     if compressed:

@@ -13,7 +13,7 @@ from verirec.checks import as_array, real_number, whole_number
 from verirec.data.grid import cell_keys, checked_positions
 from verirec.data.pairs import repeated_rows, rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError
-from verirec.words import rows_in_words
+from verirec.formatting import rows_in_words
 
 Column = npt.NDArray[Any]
 
@@ -26,10 +26,10 @@ MAX_SIZE: Final = 2**31 - 1
 
 def grid_size(name: str, value: object) -> int:
     """Accept a number of users or items that int32 positions can address."""
-    return whole_number(name, value, least=1, most=MAX_SIZE)
+    return whole_number(name, value, min=1, max=MAX_SIZE)
 
 
-def admit(
+def validate_rows(
     rows: Mapping[str, Any],
     n_users: int,
     n_items: int,

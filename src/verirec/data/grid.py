@@ -40,7 +40,7 @@ class CellValues(ABC):
     """Whether two threads may ask at once; False where a user's own code gives the values."""
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
-        """Give the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
+        """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
         return None
 
     @property
@@ -50,14 +50,14 @@ class CellValues(ABC):
 
     @abstractmethod
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""
+        """Return the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Give the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
+        """Return the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
         return self.cells(*pair_positions(users, items, self.shape))
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Give the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""
+        """Return the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""
         return self.cells(*block_positions(users, items, self.shape))
 
 
@@ -126,7 +126,7 @@ def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Itera
 
 
 def some_values(values: CellValues) -> Iterator[npt.NDArray[Any]]:
-    """Give the values of all cells, block by block; of a fixed random sample where the grid is too large to visit."""
+    """Return the values of all cells, block by block; of a fixed random sample where the grid is too large to visit."""
     n_users, n_items = values.shape
     if n_users * n_items <= MOST_CELLS:
         yield from (values.block(*block) for block in blocks(n_users, n_items))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from verirec.exceptions import EmptyLogError, FileFormatError
-from verirec.words import short
+from verirec.formatting import short
 
 
 def read_id_file(file: Path) -> list[str]:
@@ -20,7 +20,7 @@ def read_id_file(file: Path) -> list[str]:
     ['ann', '007']
     """
     if not file.is_file():
-        raise FileFormatError(f"no file {short(str(file), most=300)}")
+        raise FileFormatError(f"no file {short(str(file), max=300)}")
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

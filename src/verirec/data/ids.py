@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from verirec.data.grid import checked_positions, parts_of
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
-from verirec.words import rows_in_words, short
+from verirec.formatting import rows_in_words, short
 
 _TABLE_SLACK: Final = 4
 """Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""
@@ -83,18 +83,18 @@ class IdMap:
     __hash__ = None  # type: ignore[assignment]
 
     def ids(self, positions: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """Give the ids at these positions (all of them by default): int64, or Python strings in an object array."""
+        """Return the ids at these positions (all of them by default): int64, or Python strings in an object array."""
         return np.asarray(self.arrow(positions).to_numpy(zero_copy_only=False))
 
     def arrow(self, positions: npt.ArrayLike | None = None) -> pa.Array:
-        """Give the ids at these positions (all of them by default) as an Arrow array."""
+        """Return the ids at these positions (all of them by default) as an Arrow array."""
         if positions is None:
             return pa.array(np.arange(self._size)) if self._ids is None else self._ids
         valid = checked_positions("positions", positions, self._size)
         return pa.array(valid.astype(np.int64)) if self._ids is None else self._ids.take(pa.array(valid))
 
     def positions(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
-        """Give the positions of these ids; `UnknownIdError` names what is not in the catalogue."""
+        """Return the positions of these ids; `UnknownIdError` names what is not in the catalogue."""
         column = as_id_column(ids, name)
         found = self.find(column, name=name)
         unknown = np.flatnonzero(found < 0)
@@ -105,7 +105,7 @@ class IdMap:
         return found
 
     def find(self, ids: Any, *, name: str = "ids") -> npt.NDArray[np.int32]:
-        """Give the positions of these ids, -1 for those that are not in the catalogue."""
+        """Return the positions of these ids, -1 for those that are not in the catalogue."""
         column = as_id_column(ids, name)
         if len(column) == 0:
             return np.empty(0, np.int32)

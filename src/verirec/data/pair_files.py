@@ -25,7 +25,7 @@ from verirec.exceptions import (
     UnknownIdWarning,
     warn_caller,
 )
-from verirec.words import rows_in_words, short
+from verirec.formatting import rows_in_words, short
 
 Columns = Mapping[str, str | None]
 

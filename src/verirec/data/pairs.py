@@ -11,7 +11,7 @@ import numpy.typing as npt
 from verirec.checks import one_of
 from verirec.data.grid import cell_keys, over_parts
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
-from verirec.words import rows_in_words
+from verirec.formatting import rows_in_words
 
 DuplicatePolicy = Literal["error", "first", "last", "latest", "highest"]
 

@@ -18,7 +18,7 @@ from verirec.data.pair_files import read_scores, warn_of_left_out
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
-from verirec.words import short
+from verirec.formatting import short
 
 _PARTS: Final = {
     "user_factors",
@@ -82,7 +82,7 @@ def read_predictions(
 
 def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
     if not file.is_file():
-        raise FileFormatError(f"no file {short(str(file), most=300)}")
+        raise FileFormatError(f"no file {short(str(file), max=300)}")
     try:
         # Opened here, so that it is closed whatever is wrong with it.
         with file.open("rb") as opened:
@@ -125,7 +125,7 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
 
 
 def _order(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str) -> npt.NDArray[np.int32]:
-    """Give where in a file's ids each of a log's is; those that the log does not have are left out."""
+    """Return where in a file's ids each of a log's is; those that the log does not have are left out."""
     own = IdMap.in_order(ids, name=f"{side}_ids")
     unknown = np.flatnonzero(catalogue.find(own.arrow(), name=f"{name}: {side}_ids") < 0)
     order = own.find(catalogue.arrow(), name=f"the log's {side} ids")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from verirec.exceptions import ColumnError
-from verirec.words import names_in_words, short
+from verirec.formatting import names_in_words, short
 
 _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
@@ -87,7 +87,7 @@ class Roles:
         return type(self)(**named)
 
     def word(self, role: str) -> str:
-        """Give what users call a role."""
+        """Return what users call a role."""
         return self.rating_word if role == "rating" else role
 
     def _guess(self, role: str, columns: list[str]) -> str:
@@ -110,7 +110,7 @@ class Roles:
         return f"the columns are: {names_in_words(columns) or 'none'}"
 
     def names(self) -> list[str]:
-        """Give the columns that are needed, each once."""
+        """Return the columns that are needed, each once."""
         return list(dict.fromkeys(name for name in vars(self).values() if name is not None))
 
 

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from verirec.data.features import catalogue_of, features_by_id
 from verirec.data.frames import as_arrow
-from verirec.data.gate import admit
+from verirec.data.gate import validate_rows
 from verirec.data.id_files import read_id_file
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
-from verirec.words import rows_in_words, short
+from verirec.formatting import rows_in_words, short
 
 _NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
@@ -101,7 +101,7 @@ def log_columns(
         name = getattr(roles, role)
         if name is not None:
             rows[field], called[field] = _values(table, name, role), f"column {name!r}"
-    return columns | admit(
+    return columns | validate_rows(
         rows, len(user_ids), len(item_ids), positive_from=positive_from, duplicates=duplicates, called=called
     )
 
@@ -143,7 +143,7 @@ def _encode(
 
 
 def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
-    """Give a column of numbers or dates as an array; whatever else it holds is refused."""
+    """Return a column of numbers or dates as an array; whatever else it holds is refused."""
     column = table[name]
     kind = column.type
     refuse_missing(column, f"column {name!r}")

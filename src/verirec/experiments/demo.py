@@ -12,8 +12,8 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.experiments.audit import LogAudit, run_audit
 from verirec.losses import NoiseRates
-from verirec.nuisances.noise_rates import AuditSample
-from verirec.nuisances.propensities import GivenPropensity
+from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.propensities import GivenPropensity
 from verirec.randomness import as_generator
 from verirec.simulate import World, world
 

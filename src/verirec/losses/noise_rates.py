@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, warn_caller
-from verirec.words import html_table, short
+from verirec.formatting import html_table, short
 
 WEAK_SIGNAL: Final = 0.1
 """Below this kappa a correction multiplies the noise of a log by more than ten."""
@@ -84,7 +84,7 @@ class NoiseRates:
             )
 
     def covariance_beside_noise(self, log: int | None) -> npt.NDArray[np.float64] | None:
-        """Give the covariance as it adds to that of the noise in a log's labels; `None` if the rates are known.
+        """Return the covariance as it adds to that of the noise in a log's labels; `None` if the rates are known.
 
         Where the log's own rows were audited, those that happen to be flipped more often raise the rate and lower the
         labels, which cancels in part: with a share f of them audited, a factor of 1 - 2f, not below 0.
@@ -100,7 +100,7 @@ class NoiseRates:
         return np.array(self.covariance) * (max(1 - 2 * self.audit.share, 0.0) if self.audit and own else 1.0)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Give each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.
+        """Return each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class NoiseRates:
         return 1 - self.rho01 - self.rho10
 
     def of_pairs(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> tuple[Any, Any]:
-        """Give both rates of pairs: the same for all of them."""
+        """Return both rates of pairs: the same for all of them."""
         return self.rho01, self.rho10
 
     def observe(self, true_labels: npt.NDArray[Any], uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
@@ -187,7 +187,7 @@ class GroupedNoiseRates:
             raise NoiseRateError("either all groups' rates have a covariance or none has")
 
     def of_pairs(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> tuple[Any, Any]:
-        """Give both rates of each pair, shape (n,)."""
+        """Return both rates of each pair, shape (n,)."""
         group = self.group_of(users, items)
         rho01, rho10 = (np.array([getattr(of, name) for of in self.rates]) for name in ("rho01", "rho10"))
         return rho01[group], rho10[group]
@@ -199,7 +199,7 @@ class GroupedNoiseRates:
                 raise NoiseRateError(f"{name}_groups must name the group of all {size:,} {name}s; got {len(groups):,}")
 
     def group_of(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Give the group of each pair."""
+        """Return the group of each pair."""
         if self.user_groups is not None:
             return np.asarray(self.user_groups[users], dtype=np.int64)
         assert self.item_groups is not None  # noqa: S101 -- one of the two is there, see above

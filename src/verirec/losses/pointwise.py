@@ -47,11 +47,11 @@ class Loss:
     from_logits: Callable[[Array], tuple[Array, Array]] | None = None
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
-        """Give l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
+        """Return l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
         return np.where(labels == 1, *self.halves(predictions))
 
     def halves(self, predictions: Array) -> tuple[Array, Array]:
-        """Give l(f, 1) and l(f, 0) elementwise, all finite."""
+        """Return l(f, 1) and l(f, 0) elementwise, all finite."""
         with np.errstate(all="ignore"):
             halves = self.if_positive(predictions), self.if_negative(predictions)
             # The sum of a half tells at once whether all of it is finite; only a wrong one is looked at more closely.

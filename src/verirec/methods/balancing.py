@@ -14,7 +14,7 @@ from verirec.methods.base import Method
 from verirec.methods.imputing import DRJL
 from verirec.methods.parameters import Limits
 from verirec.models import FactorModel
-from verirec.nuisances.propensities.base import default_floor
+from verirec.nuisance.propensities.base import default_floor
 from verirec.training.learner import minimise_together
 from verirec.training.task import Batch
 
@@ -54,16 +54,16 @@ class LearntPropensities(Method):
                     model.item_constants.copy_(torch.as_tensor(sides[1] - sides[1].mean()))
 
     def inverse_propensities(self, logits: Tensor) -> Tensor:
-        """Give 1/p of logits, p not below the floor."""
+        """Return 1/p of logits, p not below the floor."""
         return 1 / torch.sigmoid(logits).clamp_min(self.floor_)
 
     def learnt_weights(self, batch: Batch) -> Tensor:
-        """Give 1/p of a batch's rows, as learnt, for losses that do not change them."""
+        """Return 1/p of a batch's rows, as learnt, for losses that do not change them."""
         with torch.no_grad():
             return self.inverse_propensities(self.propensity_.model(batch.users, batch.items))
 
     def propensity_loss(self, batch: Batch) -> Tensor:
-        r"""Give the cross-entropy of o over the grid: :math:`|D|^{-1} [\sum_D softplus(z) - \sum_O z]`."""
+        r"""Return the cross-entropy of o over the grid: :math:`|D|^{-1} [\sum_D softplus(z) - \sum_O z]`."""
         model = self.propensity_.model
         logits = self.over_grid(model, batch)
         return softplus(logits).mean() - self.over_log(model(batch.users, batch.items))
@@ -100,7 +100,7 @@ class SDR(LearntPropensities, DRJL):
         """Say that there is nothing: a weighted mean of errors against labels is bounded."""
 
     def balance(self, batch: Batch) -> Tensor:
-        """Give the balance of imputed errors, with a gradient for the propensities."""
+        """Return the balance of imputed errors, with a gradient for the propensities."""
         with torch.no_grad():
             everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch))
             labels = torch.sigmoid(self.imputation_.model(batch.users, batch.items))
@@ -110,7 +110,7 @@ class SDR(LearntPropensities, DRJL):
         return -self.over_log(weights * (imputed - everywhere.mean()))
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the self-normalised loss."""
+        """Return the self-normalised loss."""
         weights = self.learnt_weights(batch)
         return (weights * self.errors_.errors(self.f(batch.users, batch.items), batch)).sum() / weights.sum()
 
@@ -135,7 +135,7 @@ class Balanced(LearntPropensities):
     """
 
     def joint_loss(self, batch: Batch) -> Tensor:
-        """Give all but f's own loss."""
+        """Return all but f's own loss."""
         model = self.propensity_.model
         logits, of_grid = self.f(batch.users, batch.items), self.over_grid(self.f, batch)
         p_logits, p_of_grid = model(batch.users, batch.items), self.over_grid(model, batch)
@@ -169,7 +169,7 @@ class IPSV2(Balanced):
         self.build_propensity()
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted sum, per pair of the grid."""
+        """Return the weighted sum, per pair of the grid."""
         errors = self.errors_.errors(self.f(batch.users, batch.items), batch)
         return self.over_log(self.learnt_weights(batch) * errors)
 
@@ -193,11 +193,11 @@ class DRV2(Balanced, DRJL):
         self.build_propensity()
 
     def beyond_labels(self) -> Tensor:
-        """Give it for the propensities given, which the learnt ones start from."""
+        """Return it for the propensities given, which the learnt ones start from."""
         return self.beyond_with(self.task_.weights)
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give 1/p as learnt."""
+        """Return 1/p as learnt."""
         return self.learnt_weights(batch)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:

@@ -19,17 +19,18 @@ from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues
 from verirec.data.splits import split
-from verirec.estimators.catalogue import ESTIMATORS
-from verirec.estimators.inputs import Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimation.catalogue import ESTIMATORS
+from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import NoiseRateError, NoMinimumError, ParameterError
+from verirec.formatting import short
 from verirec.methods.fitted import Fitted
 from verirec.methods.parameters import Limits, Parameters
 from verirec.methods.setting import Setting
 from verirec.methods.side import side_information
 from verirec.models import Model, ModelKind, Penalties, build_model
 from verirec.models.factors import SideInformation
-from verirec.nuisances.noise_rates import AuditSample, rates_from_audit
-from verirec.nuisances.propensities import Propensities, as_propensities
+from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, same_state
 from verirec.training.bounds import least_factor_penalty
 from verirec.training.learner import Learner
@@ -38,7 +39,6 @@ from verirec.training.losses import LOSSES, Plain
 from verirec.training.stopping import HeldOut
 from verirec.training.task import Batch, Task
 from verirec.training.threads import one_thread, seeded, work_threads
-from verirec.words import short
 
 STEPS_BETWEEN: Final = 50
 """Steps that pass at least between two judgements: on a small log an epoch is a few milliseconds."""
@@ -132,7 +132,7 @@ class Method(Parameters, Fitted, ABC):
 
     @abstractmethod
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the loss of the prediction model on a batch."""
+        """Return the loss of the prediction model on a batch."""
 
     def build(self) -> None:
         """Make what is trained besides the prediction model."""
@@ -172,25 +172,25 @@ class Method(Parameters, Fitted, ABC):
     def starting_rates(
         self, log: FeedbackLog, fitted: Propensities, rates: Rates | None
     ) -> tuple[Rates | None, CellValues | None]:
-        """Give the noise rates to start from, those given, and a model of labels where they are to be learnt: none."""
+        """Return the noise rates to start from (those given) and a label model where they are learnt: none."""
         return rates, None
 
     def beyond_labels(self) -> Tensor | None:
-        r"""Give by how much the log loss's targets lie outside of 0 and 1, per pair of the grid, shape (n,).
+        r"""Return by how much the log loss's targets lie outside of 0 and 1, per pair of the grid, shape (n,).
 
         They are what the loss can fall without end by: see `verirec.training.bounds`. `None` where none do.
         """
         return None
 
     def more_state(self) -> dict[str, Tensor]:
-        """Give what else a checkpoint needs."""
+        """Return what else a checkpoint needs."""
         return {}
 
     def load_more(self, state: dict[str, Tensor]) -> None:
         """Take it back."""
 
     def facts(self) -> dict[str, float]:
-        """Give what the history should show of an epoch besides losses."""
+        """Return what the history should show of an epoch besides losses."""
         return {}
 
     # What it gets
@@ -201,11 +201,11 @@ class Method(Parameters, Fitted, ABC):
         return self.prediction_.model
 
     def over_grid(self, model: Model, batch: Batch) -> Tensor:
-        """Give a model's logits on a batch's rectangle."""
+        """Return a model's logits on a batch's rectangle."""
         return model.grid(batch.grid_users, batch.grid_items)
 
     def over_log(self, values: Tensor) -> Tensor:
-        r"""Give :math:`|D|^{-1} \sum_O` of values of a batch's rows: their mean, times the density."""
+        r"""Return :math:`|D|^{-1} \sum_O` of values of a batch's rows: their mean, times the density."""
         return self.task_.density * values.mean()
 
     def learner(self, stream: int, *, model: Any = None, penalty: float = 1.0) -> Learner:
@@ -240,7 +240,7 @@ class Method(Parameters, Fitted, ABC):
         return self.task_.effective_rows if self.uses_propensities else float(len(self.task_.log))
 
     def learners(self) -> dict[str, Learner]:
-        """Give all that is trained, by name."""
+        """Return all that is trained, by name."""
         return {name.removesuffix("_"): one for name, one in vars(self).items() if isinstance(one, Learner)}
 
     # Fitting
@@ -414,7 +414,7 @@ class Method(Parameters, Fitted, ABC):
     def _judge_of(self, rest: FeedbackLog, fitted: Propensities, rates: Rates | None, seed: int) -> HeldOut:
         """Make of held-out rows what judges the model."""
         name = self.stop_on or ("ome-dr" if rates is not None else self.judged_by)
-        if ESTIMATORS[name].denoised and rates is None:
+        if ESTIMATORS[name].noise_corrected and rates is None:
             raise ParameterError(f"stop_on={name!r} needs noise_rates or an audit")
         return HeldOut(rest, fitted, name, rates, self.loss, seed)
 
@@ -426,7 +426,11 @@ class Method(Parameters, Fitted, ABC):
         if self.solver == "sweep" and not self.sweeps:
             raise self.no_sweeps(f"{self.name} has no sweeps")
         if self.stop_on is not None:
-            one_of("stop_on", self.stop_on, tuple(name for name, one in ESTIMATORS.items() if not one.everywhere))
+            one_of(
+                "stop_on",
+                self.stop_on,
+                tuple(name for name, one in ESTIMATORS.items() if not one.needs_all_propensities),
+            )
 
     @staticmethod
     def no_sweeps(why: str) -> ParameterError:
@@ -437,7 +441,7 @@ class Method(Parameters, Fitted, ABC):
         return ParameterError(f'solver="sweep": {why}; take "auto" or "gradient". Methods with sweeps are {able}')
 
     def _key(self, setting: Setting) -> str:
-        """Give a checksum of all that decides how training goes."""
+        """Return a checksum of all that decides how training goes."""
         log, fitted, seed = setting.log, setting.propensities, setting.task.seed
         rates = repr(setting.rates)
         facts = [self.name, self.plain_parameters(), log.fingerprint, log.n_users, log.n_items, rates, seed]

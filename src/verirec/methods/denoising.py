@@ -20,7 +20,7 @@ from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MOST_CELLS, CellValues, blocks
 from verirec.data.predictions import as_predictions
-from verirec.estimators.inputs import Rates
+from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates, correct_labels
 from verirec.methods.imputing import DRJL, EIB
@@ -28,8 +28,8 @@ from verirec.methods.naive import MF
 from verirec.methods.parameters import Limits
 from verirec.methods.sweeping import Sweeping
 from verirec.methods.weighting import IPS
-from verirec.nuisances.label_model import LabelModel
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.label_model import LabelModel
+from verirec.nuisance.propensities import Propensities
 from verirec.training.loop import Outcome
 from verirec.training.losses import LOSSES, Forward, Plain, Surrogate
 from verirec.training.task import Batch
@@ -167,7 +167,7 @@ class Denoising(Sweeping):
         self.errors_.use(self.noise_rates_, self.task_)
 
     def beyond_labels(self) -> Tensor | None:
-        """Give what targets have outside of 0 and 1 at worst: of learnt rates, at the largest that they can be."""
+        """Return what targets have outside of 0 and 1 at worst: of learnt rates, at the largest that they can be."""
         if self.h_ is None or not isinstance(self.noise_rates_, NoiseRates):
             return super().beyond_labels()
         self.errors_.use(NoiseRates(self.most_rate, self.most_rate), self.task_)
@@ -209,7 +209,7 @@ class Denoising(Sweeping):
 
 
 def _extremes(h: CellValues) -> tuple[float, float]:
-    """Give the smallest and the largest probability of all pairs."""
+    """Return the smallest and the largest probability of all pairs."""
     known = getattr(h, "extremes", None)
     if known is not None:
         return float(known[0]), float(known[1])

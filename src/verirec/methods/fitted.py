@@ -19,7 +19,7 @@ from verirec.exceptions import ColdStartWarning, NotFittedError, ParameterError,
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.methods.top import Recommendations, top_items
 from verirec.models import FactorModel, Model
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 from verirec.training.cells import ModelCells
 from verirec.training.loop import Outcome
 
@@ -79,7 +79,7 @@ class Fitted:
     task_: Task
 
     def learners(self) -> dict[str, Learner]:
-        """Give all that is trained, by name."""
+        """Return all that is trained, by name."""
         raise NotImplementedError
 
     def _forget(self) -> None:
@@ -125,7 +125,7 @@ class Fitted:
         return ModelCells(self.model_, self.shape_)
 
     def predictions_for(self, log: FeedbackLog) -> Any:
-        """Give the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
+        """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
         self._require_fitted()
         checked_log(log)
         if log.user_ids == self.user_ids_ and log.item_ids == self.item_ids_:
@@ -152,7 +152,7 @@ class Fitted:
         return _MovedCells(own, *places)
 
     def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
-        """Give the probability that each user likes each item, by id: shapes (n,), result (n,).
+        """Return the probability that each user likes each item, by id: shapes (n,), result (n,).
 
         Users and items without ratings are predicted from what all have in common, with a warning.
         """
@@ -164,7 +164,7 @@ class Fitted:
         return np.asarray(ModelCells(self.model_, self.shape_).at(*rows))
 
     def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
-        """Give each user's k best items, best first.
+        """Return each user's k best items, best first.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Fitted:
         """
         self._require_fitted()
         positions = self.user_ids_.positions(users, name="users")
-        k = whole_number("k", k, least=1)
+        k = whole_number("k", k, min=1)
         if k > len(self.item_ids_):
             raise ParameterError(f"k must be at most the number of items, {len(self.item_ids_):,}; got {k:,}")
         self._warn_of_cold(np.unique(positions), np.empty(0, np.int64))
@@ -198,13 +198,13 @@ class Fitted:
         return csr_array((np.ones(len(users), bool), (users, items)), shape=self.shape_)
 
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:
-        """Give the k items most like one, by the cosine of their factors; itself is left out."""
+        """Return the k items most like one, by the cosine of their factors; itself is left out."""
         self._require_fitted()
         factors = getattr(self.model_, "item_factors", None)
         if factors is None:
             raise ParameterError(f"similar items need a model with item factors; {type(self.model_).__name__} has none")
         position = int(self.item_ids_.positions([item], name="item")[0])
-        k = whole_number("k", k, least=1)
+        k = whole_number("k", k, min=1)
         if k > len(self.item_ids_) - 1:
             raise ParameterError(f"k must be at most the number of other items, {len(self.item_ids_) - 1:,}; got {k:,}")
         self._warn_of_cold(np.empty(0, np.int64), np.array([position]))
@@ -266,7 +266,7 @@ def _at_places(factors: Factors, users: npt.NDArray[np.int32], items: npt.NDArra
 
 
 def _as_factors(model: FactorModel) -> Factors:
-    """Give a factor model as its factors: features are folded in."""
+    """Return a factor model as its factors: features are folded in."""
     with torch.no_grad():
         n_users, n_items = model.shape
         users, items = torch.zeros(n_users, 0), torch.zeros(n_items, 0)

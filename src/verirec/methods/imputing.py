@@ -37,23 +37,23 @@ class DR(Sweeping):
         self.prior_ = (weights * self.task_.labels).sum() / weights.sum()
 
     def row_labels(self, batch: Batch) -> Tensor:
-        """Give g of a batch's rows."""
+        """Return g of a batch's rows."""
         return self.prior_
 
     def grid_labels(self, batch: Batch) -> Tensor:
-        """Give g of a batch's rectangle, detached."""
+        """Return g of a batch's rectangle, detached."""
         return self.prior_
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give w of a batch's rows."""
+        """Return w of a batch's rows."""
         return batch.weights
 
     def beyond_labels(self) -> Tensor | None:
-        """Give what w (r - g) + g has outside of 0 and 1, for g the labels' weighted mean."""
+        """Return what w (r - g) + g has outside of 0 and 1, for g the labels' weighted mean."""
         return self.beyond_with(self.row_weights(self.task_.whole))
 
     def beyond_with(self, weights: Tensor) -> Tensor:
-        """Give that for some weights w."""
+        """Return that for some weights w."""
         labels = self.errors_.labels(self.task_.whole)
         total = weights.sum() if weights.ndim else weights * len(labels)
         prior = float(((weights * labels).sum() / total).clamp(0, 1))
@@ -61,7 +61,7 @@ class DR(Sweeping):
         return targets - targets.clamp(0, 1)
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the doubly robust loss."""
+        """Return the doubly robust loss."""
         logits = self.f(batch.users, batch.items)
         missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
         everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch)).mean()
@@ -132,18 +132,18 @@ class DRJL(DR):
             return torch.sigmoid(self.over_grid(self.imputation_.model, batch))
 
     def missed(self, batch: Batch) -> Tensor:
-        """Give what the imputed errors of the rows miss, with a gradient for g; f is held fixed."""
+        """Return what the imputed errors of the rows miss, with a gradient for g; f is held fixed."""
         with torch.no_grad():
             logits = self.f(batch.users, batch.items)
         labels, self.asked_ = self.row_labels(batch), None
         return self.errors_.gap(logits, batch, labels)
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Give the weights of the squares, from w = 1/p."""
+        """Return the weights of the squares, from w = 1/p."""
         return weights
 
     def imputation_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted squares of what the imputed errors miss."""
+        """Return the weighted squares of what the imputed errors miss."""
         return self.weighted_squares(batch, self.missed(batch))
 
     def weighted_squares(self, batch: Batch, missed: Tensor) -> Tensor:
@@ -181,11 +181,11 @@ class EIB(DRJL):
     judged_by: ClassVar[str] = "naive"
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give 1."""
+        """Return 1."""
         return torch.ones(())
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Give 1."""
+        """Return 1."""
         return torch.ones_like(weights)
 
 
@@ -198,7 +198,7 @@ class MRDRJL(DRJL):
     summary: ClassVar[str] = "DR-JL, imputed for least variance"
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Give w (w - 1)."""
+        """Return w (w - 1)."""
         return weights * (weights - 1)
 
 
@@ -211,7 +211,7 @@ class DRBIAS(DRJL):
     summary: ClassVar[str] = "DR-JL, imputed for least bias"
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Give w (w - 1)^2."""
+        """Return w (w - 1)^2."""
         return weights * (weights - 1) ** 2
 
 
@@ -234,7 +234,7 @@ class DRMSE(DRJL):
     bias_share: float = 0.5
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Give the mixture."""
+        """Return the mixture."""
         return weights * (weights - 1) * (self.bias_share * (weights - 1) + (1 - self.bias_share))
 
 
@@ -253,7 +253,7 @@ class TDR(DRJL):
     needs_all_propensities: ClassVar[bool] = True
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the doubly robust loss with targeted errors."""
+        """Return the doubly robust loss with targeted errors."""
         logits = self.f(batch.users, batch.items)
         missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
         lever = batch.weights - 1
@@ -264,7 +264,7 @@ class TDR(DRJL):
         return everywhere + self.over_log(batch.weights * (missed - epsilon * lever))
 
     def imputation_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted squares of what the targeted errors miss."""
+        """Return the weighted squares of what the targeted errors miss."""
         return self.weighted_squares(batch, self.missed(batch) - self.epsilon_ * (batch.weights - 1))
 
     def facts(self) -> dict[str, float]:

@@ -41,7 +41,7 @@ class CVIB(Method):
     gamma: float = 0.01
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give all three parts."""
+        """Return all three parts."""
         logits = self.f(batch.users, batch.items)
         f = torch.sigmoid(logits)
         m, elsewhere = f.mean(), torch.sigmoid(self.over_grid(self.f, batch)).mean()
@@ -86,7 +86,7 @@ class DIB(Method):
         return {"loss": minimise_together(self.prediction_loss(batch), self.prediction_, self.biased_)}
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the three losses, weighted."""
+        """Return the three losses, weighted."""
         unbiased, biased = (model(batch.users, batch.items) for model in (self.f, self.biased_.model))
         parts = ((1 - self.alpha, unbiased), (self.gamma, biased), (self.alpha, unbiased + biased))
         return torch.stack([share * self.errors_.errors(logits, batch).mean() for share, logits in parts]).sum()
@@ -124,7 +124,7 @@ class DAMF(Method):
         self.adversary_ = self.learner(1)
 
     def discrepancy(self, batch: Batch, *, of_f: bool) -> Tensor:
-        """Give the difference of means, with a gradient for f or for the adversary."""
+        """Return the difference of means, with a gradient for f or for the adversary."""
         f, g = self.f, self.adversary_.model
         with torch.set_grad_enabled(of_f):
             of_log, of_grid = f(batch.users, batch.items), self.over_grid(f, batch)
@@ -134,7 +134,7 @@ class DAMF(Method):
         return self.errors_.imputed(of_grid, grid_labels).mean() - self.errors_.imputed(of_log, log_labels).mean()
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give f's loss against the adversary as it is."""
+        """Return f's loss against the adversary as it is."""
         own = self.errors_.errors(self.f(batch.users, batch.items), batch).mean()
         return own + self.beta * self.discrepancy(batch, of_f=True)
 

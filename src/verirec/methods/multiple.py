@@ -11,7 +11,7 @@ from torch import Tensor
 
 from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
-from verirec.nuisances.propensities import PopularityPropensity
+from verirec.nuisance.propensities import PopularityPropensity
 from verirec.training.learner import Learner
 from verirec.training.task import Batch
 
@@ -65,7 +65,7 @@ class MR(Method):
         return [self.imputation_, self.second_imputation_] if self.by_popularity else [self.imputation_]
 
     def _candidates(self, batch: Batch, *, grid: bool) -> tuple[Tensor, Tensor]:
-        """Give f's logits (m,) and v (m, J + K), of the rows or of the rectangle's cells."""
+        """Return f's logits (m,) and v (m, J + K), of the rows or of the rectangle's cells."""
         if grid:
             logits = self.over_grid(self.f, batch)
             weights = [self.task_.weights_on_grid(batch)]

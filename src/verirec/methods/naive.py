@@ -23,7 +23,7 @@ class MF(RowLoss):
     uses_propensities: ClassVar[bool] = False
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give one for all rows, so that their errors are averaged."""
+        """Return one for all rows, so that their errors are averaged."""
         return torch.tensor(1 / self.task_.density)
 
 
@@ -56,7 +56,7 @@ class TMF(MF):
         self.steps_ = 0
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the mean error of the rows that are kept."""
+        """Return the mean error of the rows that are kept."""
         errors = self.errors_.errors(self.f(batch.users, batch.items), batch)
         share = min(self.drop_rate * self.steps_, self.drop_most)
         self.steps_ += 1
@@ -101,7 +101,7 @@ class RMF(MF):
     detach: bool = True
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted mean error."""
+        """Return the weighted mean error."""
         logits = self.f(batch.users, batch.items)
         believed = torch.sigmoid(torch.where(batch.labels == 1, logits, -logits))
         weights = believed**self.beta
@@ -143,7 +143,7 @@ class LCDMF(MF):
         self.trust_ = self.most * min(1.0, epoch / self.warm_up)
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the mean error against the consensus."""
+        """Return the mean error against the consensus."""
         logits = self.f(batch.users, batch.items)
         outputs = self.memory * self.outputs_[batch.rows] + (1 - self.memory) * torch.sigmoid(logits.detach())
         self.outputs_[batch.rows] = outputs

@@ -11,8 +11,8 @@ import torch
 
 from verirec.checks import real_number, whole_number
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 from verirec.losses import NoiseRates
-from verirec.words import short
 
 Limits = dict[str, tuple[float, float]]
 
@@ -28,7 +28,7 @@ class Parameters:
     """Of number parameters, both ends allowed; a class's own come on top of those it inherits."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters by name, as scikit-learn's `clone` wants them."""
+        """Return the parameters by name, as scikit-learn's `clone` wants them."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def set_params(self, **parameters: Any) -> Self:
@@ -53,7 +53,7 @@ class Parameters:
         elif limits and not (value is None and name in self.may_be_none):
             least, most = limits[0]
             if isinstance(default, int):
-                whole_number(name, value, least=int(least), most=int(most))
+                whole_number(name, value, min=int(least), max=int(most))
             else:
                 real_number(name, value, above=least, below=most, closed=True)
 
@@ -61,11 +61,11 @@ class Parameters:
     """Numbers in whose place `None` means something."""
 
     def plain_parameters(self) -> dict[str, Any]:
-        """Give the parameters as JSON can hold them; arrays and modules by their checksums."""
+        """Return the parameters as JSON can hold them; arrays and modules by their checksums."""
         return {name: _plain(value) for name, value in self.get_params().items()}
 
     def savable_parameters(self) -> dict[str, Any]:
-        """Give the parameters that a file can hold; objects, such as modules of one's own, are left out."""
+        """Return the parameters that a file can hold; objects, such as modules of one's own, are left out."""
         unpacked = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
         }

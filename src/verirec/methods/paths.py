@@ -10,12 +10,12 @@ import pandas as pd
 
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimators.inputs import Rates
+from verirec.estimation.inputs import Rates
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 from verirec.methods.base import Method
-from verirec.nuisances.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.training.loop import Plan
-from verirec.words import short
 
 PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
 _WARM_PATIENCE: Final = 2
@@ -48,7 +48,7 @@ class PenaltyPath:
         return min(self.methods, key=lambda one: one.held_out_error_)
 
     def frame(self) -> pd.DataFrame:
-        """Give one row a penalty: its value, the held-out error and how many sweeps, or epochs, the fit took."""
+        """Return one row a penalty: its value, the held-out error and how many sweeps, or epochs, the fit took."""
         rows = [(one.held_out_error_, len(one.history_), one.stopped_because_) for one in self.methods]
         table = pd.DataFrame(rows, columns=["held_out_error", "epochs", "stopped_because"])
         table.insert(0, self.parameter, self.values)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from verirec.atomic_write import replace_file
 from verirec.data.ids import IdMap
 from verirec.exceptions import ModelFileError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
@@ -17,7 +18,6 @@ from verirec.methods.catalogue import catalogue
 from verirec.models import CustomModel, build_model
 from verirec.models.factors import SideInformation
 from verirec.training.checkpoints import FORMAT, read_tensors, write_tensors
-from verirec.whole_files import replace_file
 
 TENSORS: Final = "model.safetensors"
 FACTS: Final = "model.json"
@@ -91,7 +91,7 @@ def _ids(ids: IdMap) -> list[Any]:
 
 
 def _rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
-    """Give rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
+    """Return rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
     if isinstance(rates, NoiseRates):
         return [rates.rho01, rates.rho10]
     if rates is None:

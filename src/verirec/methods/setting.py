@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues
-from verirec.estimators.inputs import Rates
+from verirec.estimation.inputs import Rates
 from verirec.models.factors import SideInformation
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 from verirec.training.stopping import HeldOut
 from verirec.training.task import Task
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.factors import SideInformation
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 
 
 def side_information(log: FeedbackLog, propensities: Propensities, device: torch.device) -> SideInformation:

@@ -94,14 +94,14 @@ class Sweeping(Method):
         )
 
     def usual_label(self) -> float:
-        """Give the mean label of the rows, weighted as the method does."""
+        """Return the mean label of the rows, weighted as the method does."""
         weights, labels = self.row_weights(self.sweeper_.batch), self.errors_.labels(self.sweeper_.batch)
         weighted = weights * labels
         return float(weighted.sum() / (weights.sum() if weights.ndim else weights * len(labels)))
 
     @abstractmethod
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give the weight of each row's error in the loss, per pair of the grid; one for all, or shape (b,)."""
+        """Return the weight of each row's error in the loss, per pair of the grid; one for all, or shape (b,)."""
 
     def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
         """Sweep once, or take the steps of an epoch."""

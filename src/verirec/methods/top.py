@@ -56,7 +56,7 @@ class Recommendations:
         return ids
 
     def to_frame(self) -> Any:
-        """Give one row a user and an item: user, rank, item, score."""
+        """Return one row a user and an item: user, rank, item, score."""
         import pandas as pd
 
         n, k = self.positions.shape
@@ -194,7 +194,7 @@ def first_best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _first_of(scores: Tensor, places: Tensor, k: int) -> Tensor:
-    """Give the places of the k largest of each row, best first: by score, then by place, in one whole number."""
+    """Return the places of the k largest of each row, best first: by score, then by place, in one whole number."""
     bits = (scores + 0.0).view(torch.int32)  # of 0 and -0 the same
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
     keys = (ordered << 32) | (0x7FFFFFFF - places)

@@ -17,12 +17,12 @@ class RowLoss(Sweeping):
     r"""Losses of the rows alone: :math:`|D|^{-1} \sum_O a\, e`, and what a weighs."""
 
     def beyond_labels(self) -> Tensor | None:
-        """Give what (corrected) labels have outside of 0 and 1, weighted."""
+        """Return what (corrected) labels have outside of 0 and 1, weighted."""
         labels = self.errors_.labels(self.task_.whole)
         return (labels - labels.clamp(0, 1)) * self.row_weights(self.task_.whole)
 
     def prediction_loss(self, batch: Batch) -> Tensor:
-        """Give the weighted sum, per pair of the grid."""
+        """Return the weighted sum, per pair of the grid."""
         return self.over_log(self.row_weights(batch) * self.errors_.errors(self.f(batch.users, batch.items), batch))
 
     def sweep(self) -> dict[str, Tensor]:
@@ -45,7 +45,7 @@ class IPS(RowLoss):
     judged_by: ClassVar[str] = "snips"
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give 1/p."""
+        """Return 1/p."""
         return batch.weights
 
 
@@ -58,5 +58,5 @@ class SNIPS(IPS):
     summary: ClassVar[str] = "weighs rows by 1/p, which add up to 1"
 
     def row_weights(self, batch: Batch) -> Tensor:
-        """Give 1/p, made to add up to the grid."""
+        """Return 1/p, made to add up to the grid."""
         return batch.weights / (self.task_.density * batch.weights.mean())

@@ -38,7 +38,7 @@ class Evaluation(dict[str, float]):
         raise UnknownNameError(f"no metric {name!r}; there are: {', '.join(self)}")
 
     def to_frame(self) -> Any:
-        """Give one row a metric, as a pandas frame."""
+        """Return one row a metric, as a pandas frame."""
         import pandas as pd
 
         return pd.DataFrame({"metric": list(self), "value": list(self.values()), "convention": self.convention})

@@ -12,7 +12,7 @@ from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_l
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    r"""Give the mean of :math:`-y \log f - (1-y) \log(1-f)`; f is kept a machine epsilon away from 0 and 1.
+    r"""Return the mean of :math:`-y \log f - (1-y) \log(1-f)`; f is kept a machine epsilon away from 0 and 1.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
 
 
 def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    """Give the mean of (f - y)^2.
+    """Return the mean of (f - y)^2.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bins: int = 10) -> float:
-    r"""Give the expected calibration error, :math:`\sum_b (n_b/n)\,|\bar f_b - \bar y_b|` over bins of equal width.
+    r"""Return the expected calibration error, :math:`\sum_b (n_b/n)\,|\bar f_b - \bar y_b|` over bins of equal width.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bi
     0.05
     """
     truth, f = _checked(labels, probabilities)
-    count = whole_number("bins", bins, most=1_000_000)
+    count = whole_number("bins", bins, max=1_000_000)
     of_pair = np.minimum((f * count).astype(np.int64), count - 1)
     gap = np.bincount(of_pair, weights=f - truth, minlength=count)
     return float(np.abs(gap).sum() / len(f))

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from verirec.checks import number_array, one_of, whole_number
 from verirec.exceptions import DataError, ParameterError
+from verirec.formatting import short
 from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
-from verirec.words import short
 
 Convention = Literal["paper", "usual"]
 """What becomes of users without a positive. "paper": they count, with an NDCG of 1 and a Recall of 0, as the paper's
@@ -27,7 +27,7 @@ _LARGEST_USER: Final = 2**31 - 1
 
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """Give the area under the ROC curve over all pairs at once: P(a positive's score > a negative's), ties half.
+    """Return the area under the ROC curve over all pairs at once: P(a positive's score > a negative's), ties half.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class UserRankings:
         return len(self._positives)
 
     def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
-        r"""Give the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
+        r"""Return the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
         depth = min(checked_depth(k), int(self._place.max()) + 1)
         discounts = 1 / np.log2(np.arange(2, depth + 2))
         ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, depth).astype(np.int64)]
@@ -105,15 +105,15 @@ class UserRankings:
         return self._mean(np.divide(gained, ideal, out=np.ones_like(gained), where=ideal > 0), convention)
 
     def recall(self, k: int, *, convention: Convention = "paper") -> float:
-        """Give the mean Recall@k: hits among the k best, divided by the user's positives."""
+        """Return the mean Recall@k: hits among the k best, divided by the user's positives."""
         return self._mean(self._top_sum(k) / np.maximum(self._positives, 1), convention)
 
     def precision(self, k: int, *, convention: Convention = "paper") -> float:
-        """Give the mean Precision@k: hits among the k best, divided by k even where a user has fewer rows."""
+        """Return the mean Precision@k: hits among the k best, divided by k even where a user has fewer rows."""
         return self._mean(self._top_sum(k) / checked_depth(k), convention)
 
     def f1(self, k: int, *, convention: Convention = "paper") -> float:
-        """Give the mean F1@k, the harmonic mean of Precision@k and Recall@k: 2 hits / (k + positives)."""
+        """Return the mean F1@k, the harmonic mean of Precision@k and Recall@k: 2 hits / (k + positives)."""
         return self._mean(2 * self._top_sum(k) / (checked_depth(k) + self._positives), convention)
 
     def _top_sum(self, k: int, by_place: Array | None = None) -> Array:

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from verirec.exceptions import ModelError, ParameterError
+from verirec.formatting import short
 from verirec.models.factors import FactorModel, SideInformation
 from verirec.models.ncf import NeuralModel
 from verirec.models.scoring import CustomModel, Model
-from verirec.words import short
 
 ModelKind = Literal["mf", "constants", "features", "ncf"]
 

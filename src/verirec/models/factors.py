@@ -155,11 +155,11 @@ class FactorModel(Model):
         return self.constants or self.item_features is not None or self.item_logits is not None
 
     def of_users(self) -> Tensor:
-        """Give what belongs to each user alone, shape (n_users,)."""
+        """Return what belongs to each user alone, shape (n_users,)."""
         return self._side("user")
 
     def of_items(self) -> Tensor:
-        """Give what belongs to each item alone, shape (n_items,)."""
+        """Return what belongs to each item alone, shape (n_items,)."""
         return self._side("item")
 
     def _side(self, side: str) -> Tensor:
@@ -173,7 +173,7 @@ class FactorModel(Model):
         return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
     def penalised(self) -> Iterator[Penalised]:
-        """Give factors, constants and feature weights; the global constant has no penalty."""
+        """Return factors, constants and feature weights; the global constant has no penalty."""
         if self.dim:
             yield Penalised([self.user_factors, self.item_factors], "factors")
         if self.constants:
@@ -184,7 +184,7 @@ class FactorModel(Model):
             yield Penalised([one for one in weights if one is not None], "features")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
-        """Give users and items without ratings the mean factors and the mean constant of the others."""
+        """Return users and items without ratings the mean factors and the mean constant of the others."""
         for side, cold in (("user", users), ("item", items)):
             for part in ("factors", "constants"):
                 if hasattr(self, f"{side}_{part}"):

@@ -45,14 +45,14 @@ class NeuralModel(Model):
         return logits
 
     def penalised(self) -> Iterator[Penalised]:
-        """Give embeddings, constants and layer weights."""
+        """Return embeddings, constants and layer weights."""
         yield Penalised([self.user_factors, self.item_factors], "factors")
         yield Penalised([self.hidden, self.output], "features")
         if self.constants:
             yield Penalised([self.user_constants, self.item_constants], "constants")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
-        """Give users and items without ratings the mean embedding and the mean constant of the others."""
+        """Return users and items without ratings the mean embedding and the mean constant of the others."""
         for side, cold in (("user", users), ("item", items)):
             for part in ("factors", "constants") if self.constants else ("factors",):
                 set_to_mean(getattr(self, f"{side}_{part}"), cold)

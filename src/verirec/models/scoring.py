@@ -24,16 +24,16 @@ class Model(nn.Module):
 
     @abstractmethod
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Give the logits of pairs: positions of shape (n,), result (n,)."""
+        """Return the logits of pairs: positions of shape (n,), result (n,)."""
 
     def grid(self, users: Tensor, items: Tensor) -> Tensor:
-        """Give the logits of a rectangle: positions of shape (a,) and (b,), result (a, b)."""
+        """Return the logits of a rectangle: positions of shape (a,) and (b,), result (a, b)."""
         pairs = users.repeat_interleave(len(items)), items.repeat(len(users))
         logits: Tensor = self(*pairs)
         return logits.view(len(users), len(items))
 
     def penalised(self) -> Iterator[Penalised]:
-        """Give the parameters by penalty; those left out have none."""
+        """Return the parameters by penalty; those left out have none."""
         yield Penalised([one for one in self.parameters() if one.requires_grad], "factors")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:

@@ -26,7 +26,7 @@ MOST_ACTIVE: Final = 0.1
 
 
 def audit_summary(audit: LogAudit) -> dict[str, Any]:
-    """Give the result as JSON has it: the truth where it is known, noise, propensities, and every estimate."""
+    """Return the result as JSON has it: the truth where it is known, noise, propensities, and every estimate."""
     return {
         "truth": dict(audit.truth) or None,
         "loss": audit.loss,
@@ -60,7 +60,7 @@ def audit_summary(audit: LogAudit) -> dict[str, Any]:
 
 
 def audit_page(audit: LogAudit, template: str = "audit.html", **more: Any) -> str:
-    """Give the self-contained HTML page."""
+    """Return the self-contained HTML page."""
     measure = f"prediction inaccuracy ({audit.loss} loss; smaller is better)"
     kinds = {
         name: {
@@ -171,6 +171,6 @@ def _suspect_rows(audit: LogAudit) -> list[dict[str, Any]]:
 
 
 def _crowd(positions: Any, size: int) -> float:
-    """Give the share of the rows that the most active tenth has."""
+    """Return the share of the rows that the most active tenth has."""
     counts = np.sort(np.bincount(positions, minlength=size))[::-1]
     return float(counts[: max(1, round(MOST_ACTIVE * size))].sum() / counts.sum())

@@ -9,12 +9,12 @@ from verirec.reports.audit import audit_page, audit_summary
 
 
 def demo_summary(demo: Demo) -> dict[str, Any]:
-    """Give the audit's summary, which has the truth."""
+    """Return the audit's summary, which has the truth."""
     return audit_summary(demo.audit)
 
 
 def demo_page(demo: Demo) -> str:
-    """Give the self-contained HTML page: the audit's, with the truth drawn in and how the world was made."""
+    """Return the self-contained HTML page: the audit's, with the truth drawn in and how the world was made."""
     return audit_page(
         demo.audit,
         "demo.html",

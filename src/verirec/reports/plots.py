@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from verirec.estimators import Estimate, EstimateRange, Sensitivity
+from verirec.estimation import Estimate, EstimateRange, Sensitivity
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
@@ -210,7 +210,7 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
 
 
 def as_svg(figure: Figure, prefix: str) -> Markup:
-    """Give a figure as SVG to stand in a page: no XML header, no date, and ids of its own, by a prefix."""
+    """Return a figure as SVG to stand in a page: no XML header, no date, and ids of its own, by a prefix."""
     with mpl.rc_context(PICTURE_STYLE), warnings.catch_warnings():
         # Text stays text, and the browser has the glyphs that matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -300,7 +300,7 @@ def _legend_below(figure: Figure, axes: Any) -> None:
 
 
 def _outline(region: NoiseRegion) -> list[tuple[float, float]]:
-    """Give the region's corners in the order of its border."""
+    """Return the region's corners in the order of its border."""
     most01, most10 = region.rho01_most, region.rho10_most
     if most01 + most10 <= MOST_RATE:
         return [(0, 0), (most01, 0), (most01, most10), (0, most10)]

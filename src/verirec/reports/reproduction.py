@@ -30,7 +30,7 @@ FAMILIES: Final = ("eib", "ips", "dr")
 
 
 def table1_page(table: Any, plan: Plan) -> str:
-    """Give Table 1 in Markdown, with what it is and how to read it."""
+    """Return Table 1 in Markdown, with what it is and how to read it."""
     title = table1_title(plan, int(table.seeds.iloc[0]))
     notes = "\n".join(table1_notes(plan))
     return f"# {title}\n\n{notes}\n\n{table1_in_markdown(table, table1_cell(plan))}\n"
@@ -87,7 +87,7 @@ def _shorter(table: Any) -> str:
 
 
 def _extremes(setting: Setting) -> tuple[float, float]:
-    """Give the extremes of P(r = 1) = g (1 - rho01) + (1 - g) rho10 over the probabilities g of liking."""
+    """Return the extremes of P(r = 1) = g (1 - rho01) + (1 - g) rho10 over the probabilities g of liking."""
     ends = [g * (1 - setting.rho01) + (1 - g) * setting.rho10 for g in setting.gamma]
     return min(ends), max(ends)
 
@@ -124,7 +124,7 @@ def _nearer(table: Any, first: tuple[str, str], second: tuple[str, str]) -> int:
 
 
 def _row(table: Any, method: str, rho: str) -> Any:
-    """Give the cells of one row of a table."""
+    """Return the cells of one row of a table."""
     return table[(table.method == method) & (table.rho == rho)]
 
 
@@ -142,7 +142,7 @@ def _span(values: Any, digits: int = 3) -> str:
 
 
 def _figure1_facts(table: Any) -> dict[str, Any]:
-    """Give Figure 1's table, where the paper's rule does worse than no correction, and where its rates are best."""
+    """Return Figure 1's table, where the paper's rule does worse than no correction, and where its rates are best."""
     worse = []
     for family in FAMILIES:
         plain, ours = (

@@ -139,7 +139,7 @@ def _number(file: Path, name: str, value: str) -> float:
 
 
 def _expected(plan: Plan) -> list[tuple[Any, ...]]:
-    """Give the keys of a study's table, in the order of its plan."""
+    """Return the keys of a study's table, in the order of its plan."""
     if plan.study == "table1":
         names = sorted(tables.names_in_table1(plan).values(), key=plan.matrices.index)
         return [(*row, name) for name in names for row in plan.rows]

@@ -20,7 +20,7 @@ _SOURCES: Final = {
 
 
 def method_in_words(method: str) -> str:
-    """Give a method's name as the paper writes it.
+    """Return a method's name as the paper writes it.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def table1_in_markdown(table: Any, cell: Callable[[Any], str]) -> str:
 
 
 def rows_of(table: Any) -> list[tuple[str, str]]:
-    """Give Table 1's rows in the order of the paper, each method's sources of noise rates together."""
+    """Return Table 1's rows in the order of the paper, each method's sources of noise rates together."""
     order = ("naive", "ome", "mrdr", "sdr", "tdr", "eib", "ome-eib", "ips", "ome-ips", "dr", "ome-dr")
     found = dict.fromkeys(zip(table.method, table.rho, strict=True))
     return sorted(found, key=lambda row: order.index(row[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from verirec.estimators.sensitivity import MOST_GAMMA
+from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.experiments.audit import Comparison, LogAudit, Recommender
 from verirec.losses import NoiseRegion
 
@@ -12,7 +12,7 @@ MOST_VERDICTS: Final = 12
 
 
 def conclusions(audit: LogAudit) -> list[str]:
-    """Give what can be concluded, most important first.
+    """Return what can be concluded, most important first.
 
     Examples
     --------

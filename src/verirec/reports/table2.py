@@ -28,7 +28,7 @@ def write_study(folder: str | Path, tables: StudyTables) -> None:
 
 
 def study_markdown(tables: StudyTables) -> str:
-    """Give the table in Markdown: a part a form, and for each way to choose."""
+    """Return the table in Markdown: a part a form, and for each way to choose."""
     parts = [f"# {title(tables.table2)}", MARKS]
     for choice in tables.choices:
         for form in forms_of(tables):
@@ -39,7 +39,7 @@ def study_markdown(tables: StudyTables) -> str:
 
 
 def study_page(tables: StudyTables) -> str:
-    """Give the same as one HTML page, with the pictures in it."""
+    """Return the same as one HTML page, with the pictures in it."""
     return render(
         "table2.html",
         title=title(tables.table2),
@@ -58,7 +58,7 @@ def study_page(tables: StudyTables) -> str:
 
 
 def forms_of(tables: StudyTables) -> list[str]:
-    """Give the forms that a study has, in order."""
+    """Return the forms that a study has, in order."""
     return [form for form in FORMS if (tables.table2.form == form).any()]
 
 
@@ -103,7 +103,7 @@ def selection_rows(tables: StudyTables) -> tuple[list[str], list[list[str]]]:
 
 
 def selection_table(tables: StudyTables) -> str:
-    """Give the selection study in Markdown."""
+    """Return the selection study in Markdown."""
     return markdown_table(*selection_rows(tables))
 
 

@@ -83,7 +83,7 @@ def moved_by_tuning(tables: StudyTables) -> dict[str, dict[str, float]]:
 
 
 def closed_share(tables: StudyTables | None, way: str, form: str = OVERALL) -> float:
-    """Give which part of the AUC gap between naive and best possible choice a way to choose closes."""
+    """Return which part of the AUC gap between naive and best possible choice a way to choose closes."""
     if tables is None or tables.selection is None:
         return float("nan")
     overall = tables.selection[(tables.selection.method == OVERALL) & (tables.selection.form == form)]
@@ -108,7 +108,7 @@ def corrections(tables: StudyTables | None, on: str, metric: str = "log_loss") -
 
 
 def advice(tables: StudyTables, form: str, metric: str) -> dict[str, Any]:
-    """Give the best of a form and the simple baselines by a metric, and who is as good: within `NEAR` of it."""
+    """Return the best of a form and the simple baselines by a metric, and who is as good: within `NEAR` of it."""
     part = tables.table2[(tables.table2.choice == tables.choices[0]) & tables.table2.form.isin((form, BASELINE_FORM))]
     part = part[part.metric.str.split("@").str[0] == metric]
     sign = -1 if metric in _SMALLER_IS_BETTER else 1

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from verirec.atomic_write import replace_file
 from verirec.exceptions import ParameterError
-from verirec.whole_files import replace_file
 
 
 def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path:

@@ -9,9 +9,9 @@ from scipy import sparse
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import DataError, EmptyLogError, MemoryBudgetError, ParameterError
+from verirec.formatting import bytes_in_words
 from verirec.randomness import RandomState, as_generator
 from verirec.simulate.world import DEFAULT_BUDGET
-from verirec.words import bytes_in_words
 
 Matrix = npt.NDArray[np.float64]
 

@@ -34,7 +34,7 @@ class LevelCells(CellValues):
 
 
 def level_propensities(alpha: float = 0.5, p: float = 1.0) -> tuple[float, ...]:
-    r"""Give the propensity of each level r = 1..5, :math:`p\,\alpha^{\min(4, 6-r)}` (paper, Section 4).
+    r"""Return the propensity of each level r = 1..5, :math:`p\,\alpha^{\min(4, 6-r)}` (paper, Section 4).
 
     Examples
     --------

@@ -224,7 +224,7 @@ def _observe(
     memory_budget: int,
     levels: npt.NDArray[np.int8] | None = None,
 ) -> World:
-    """Give the drawn pairs their true and noisy labels, and the world its keys."""
+    """Return the drawn pairs their true and noisy labels, and the world its keys."""
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")

@@ -43,11 +43,11 @@ class Opinions:
         return cls(preferences, noise_rates, *random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64))
 
     def true_labels(self, users: Positions, items: Positions) -> Labels:
-        """Give r* at positions that broadcast together."""
+        """Return r* at positions that broadcast together."""
         return self._true_labels(self._keys(users, items), self.preferences.cells(users, items))
 
     def all(self, users: Positions, items: Positions) -> tuple[npt.NDArray[Any], Labels, Labels]:
-        """Give gamma, r* and r at positions that broadcast together."""
+        """Return gamma, r* and r at positions that broadcast together."""
         keys = self._keys(users, items)
         gamma = self.preferences.cells(users, items)
         true_labels = self._true_labels(keys, gamma)

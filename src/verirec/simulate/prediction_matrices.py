@@ -20,7 +20,7 @@ PredictionMatrix = npt.NDArray[np.float64]
 
 
 def prediction_matrices(levels: npt.ArrayLike, *, random_state: RandomState = None) -> dict[str, PredictionMatrix]:
-    """Give six recommenders of known faults for a world made of levels.
+    """Return six recommenders of known faults for a world made of levels.
 
     With gamma the preference probability of a cell's level: ROTATE predicts gamma - .2, and .9 where gamma is .1. SKEW
     draws from N(gamma, (1 - gamma)/2) and cuts to [.1, .9]. CRS predicts .2 up to gamma = .6 and .6 above. ONE, THREE

@@ -45,7 +45,7 @@ class LowRankPreferences(CellValues):
         self.weak_separability = weak_separability
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give gamma."""
+        """Return gamma."""
         share = expit(self.logits.cells(users, items))
         if self.weak_separability:
             return np.asarray(np.clip((share - SURE_BELOW) / (1 - 2 * SURE_BELOW), 0, 1))

@@ -49,14 +49,14 @@ class LogisticSelection(CellValues):
         self.intercept = self._intercept_for(wanted, random)
 
     def logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give the log-odds of being observed."""
+        """Return the log-odds of being observed."""
         logits = self.selectivity * self.preferences.cells(users, items)
         logits += self.user_constants[users]
         logits += self.item_constants[items]
         return np.asarray(logits + self.intercept)
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give p."""
+        """Return p."""
         return np.asarray(expit(self.logits(users, items)))
 
     def _intercept_for(self, observed: float, random: np.random.Generator) -> float:

@@ -14,10 +14,10 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import CellValues, Positions, block_positions, blocks, cell_keys, pair_positions
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
+from verirec.formatting import bytes_in_words, share_in_words
 from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import RandomState, as_generator
 from verirec.simulate.opinions import Opinions
-from verirec.words import bytes_in_words, share_in_words
 
 DEFAULT_BUDGET: Final = 1 << 30
 
@@ -86,7 +86,7 @@ class World:
         return f"World({size}, {share_in_words(self.log.density)} observed, {self.noise_rates})"
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
-        """Give the truth of single pairs: positions of shape (n,), fields of shape (n,).
+        """Return the truth of single pairs: positions of shape (n,), fields of shape (n,).
 
         Examples
         --------
@@ -98,7 +98,7 @@ class World:
         return self._cells(*pair_positions(users, items, (self.n_users, self.n_items)))
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
-        """Give the truth of a rectangle: `users` (a,), `items` (b,), fields of shape (a, b)."""
+        """Return the truth of a rectangle: `users` (a,), `items` (b,), fields of shape (a, b)."""
         return self._cells(*block_positions(users, items, (self.n_users, self.n_items)))
 
     def _cells(self, users: Positions, items: Positions) -> WorldCells:
@@ -167,7 +167,7 @@ class World:
         sample: int | None = None,
         random_state: RandomState = None,
     ) -> float:
-        r"""Give the true prediction inaccuracy, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)` (paper, Section 3.1).
+        r"""Return the true prediction inaccuracy, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)` (paper, Section 3.1).
 
         Parameters
         ----------

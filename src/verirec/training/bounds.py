@@ -23,7 +23,7 @@ from verirec.data.feedback_log import FeedbackLog
 
 
 def least_factor_penalty(log: FeedbackLog, beyond: npt.NDArray[Any], rows: float) -> float:
-    """Give the factor penalty above which cross-entropy is bounded below.
+    """Return the factor penalty above which cross-entropy is bounded below.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class ModelCells(CellValues):
         self.model, self.shape, self.most = model, shape, most
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give probabilities."""
+        """Return probabilities."""
         return np.asarray(expit(self.cell_logits(users, items)))
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:

@@ -12,8 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
+from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError
-from verirec.whole_files import replace_file
 
 FORMAT: Final = 1
 _FACTS: Final = "verirec"

@@ -77,7 +77,7 @@ class Learner:
         return minimise_together(loss, self)
 
     def state(self) -> dict[str, Tensor]:
-        """Give all that a checkpoint needs: parameters and the optimiser's moments, by name."""
+        """Return all that a checkpoint needs: parameters and the optimiser's moments, by name."""
         named = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         used = "optimiser" in vars(self)
         return (

@@ -45,16 +45,16 @@ class Trainable(Protocol):
         """Whether more training would change nothing."""
 
     def learners(self) -> dict[str, Learner]:
-        """Give all that is trained, by name."""
+        """Return all that is trained, by name."""
 
     def more_state(self) -> dict[str, Tensor]:
-        """Give what else a checkpoint needs."""
+        """Return what else a checkpoint needs."""
 
     def load_more(self, state: dict[str, Tensor]) -> None:
         """Take it back."""
 
     def facts(self) -> dict[str, float]:
-        """Give what the history should show of an epoch besides losses."""
+        """Return what the history should show of an epoch besides losses."""
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ class LogitLoss(ABC):
 
     @abstractmethod
     def base(self, logits: Tensor) -> Tensor:
-        """Give l(f, 0), elementwise."""
+        """Return l(f, 0), elementwise."""
 
     @abstractmethod
     def rise(self, logits: Tensor) -> Tensor:
-        """Give l(f, 1) - l(f, 0), elementwise."""
+        """Return l(f, 1) - l(f, 0), elementwise."""
 
     def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
-        """Give l(f, y), elementwise."""
+        """Return l(f, y), elementwise."""
         return self.base(logits) + labels * self.rise(logits)
 
 
@@ -38,11 +38,11 @@ class LogLoss(LogitLoss):
     """Cross-entropy: softplus(z) - y z."""
 
     def base(self, logits: Tensor) -> Tensor:
-        """Give softplus(z)."""
+        """Return softplus(z)."""
         return softplus(logits)
 
     def rise(self, logits: Tensor) -> Tensor:
-        """Give -z."""
+        """Return -z."""
         return -logits
 
 
@@ -50,11 +50,11 @@ class SquaredLoss(LogitLoss):
     """Squared error of the probability: f^2 + y (1 - 2 f)."""
 
     def base(self, logits: Tensor) -> Tensor:
-        """Give f^2."""
+        """Return f^2."""
         return torch.sigmoid(logits) ** 2
 
     def rise(self, logits: Tensor) -> Tensor:
-        """Give 1 - 2 f."""
+        """Return 1 - 2 f."""
         return 1 - 2 * torch.sigmoid(logits)
 
 
@@ -68,23 +68,23 @@ class Plain:
         self.loss = loss
 
     def labels(self, batch: Batch) -> Tensor:
-        """Give the labels of a batch's rows, as the loss takes them."""
+        """Return the labels of a batch's rows, as the loss takes them."""
         return batch.labels
 
     def soft(self, soft_labels: Tensor) -> Tensor:
-        """Give imputed labels g, as the loss takes them."""
+        """Return imputed labels g, as the loss takes them."""
         return soft_labels
 
     def errors(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Give e of a batch's rows."""
+        """Return e of a batch's rows."""
         return self.loss(logits, self.labels(batch))
 
     def imputed(self, logits: Tensor, soft_labels: Tensor) -> Tensor:
-        r"""Give :math:`\hat e = l(f, g)` for imputed soft labels g."""
+        r"""Return :math:`\hat e = l(f, g)` for imputed soft labels g."""
         return self.loss(logits, self.soft(soft_labels))
 
     def gap(self, logits: Tensor, batch: Batch, soft_labels: Tensor) -> Tensor:
-        r"""Give :math:`e - \hat e` of a batch's rows: what does not depend on labels drops out."""
+        r"""Return :math:`e - \hat e` of a batch's rows: what does not depend on labels drops out."""
         return (self.labels(batch) - self.soft(soft_labels)) * self.loss.rise(logits)
 
     @property
@@ -106,7 +106,7 @@ class Surrogate(Plain):
     by_row: Tensor | None = None
 
     def labels(self, batch: Batch) -> Tensor:
-        r"""Give :math:`\tilde r` of a batch's rows."""
+        r"""Return :math:`\tilde r` of a batch's rows."""
         if self.by_row is None:
             return (batch.labels - self.rho10).div_(self.kappa)
         return self.by_row[batch.rows] if len(batch.rows) else self.by_row
@@ -131,7 +131,7 @@ class Forward(Plain):
     rates: NoiseRates
 
     def soft(self, soft_labels: Tensor) -> Tensor:
-        """Give imputed labels as noise would have left them."""
+        """Return imputed labels as noise would have left them."""
         return self.rates.rho10 + (1 - self.rates.rho01 - self.rates.rho10) * soft_labels
 
     @property
@@ -161,17 +161,17 @@ class NoisyLogLoss(LogitLoss):
     # q = [(1 - rho01) e^z + rho10] / (1 + e^z); the denominators of both classes are the same.
 
     def base(self, logits: Tensor) -> Tensor:
-        """Give -log(1 - q)."""
+        """Return -log(1 - q)."""
         return softplus(logits) - _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
 
     def rise(self, logits: Tensor) -> Tensor:
-        """Give log(1 - q) - log(q)."""
+        """Return log(1 - q) - log(q)."""
         negative = _log_sum(logits, self.rates.rho01, 1 - self.rates.rho10)
         return negative - _log_sum(logits, 1 - self.rates.rho01, self.rates.rho10)
 
 
 def _log_sum(logits: Tensor, of_exponential: float, constant: float) -> Tensor:
-    """Give log(a e^z + c), for rates a and c of which one may be 0."""
+    """Return log(a e^z + c), for rates a and c of which one may be 0."""
     if constant == 0:
         return logits + math.log(of_exponential)
     if of_exponential == 0:

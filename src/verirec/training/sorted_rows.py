@@ -78,7 +78,7 @@ class SortedRows:
 
 
 def _sorted(keys: Whole, n: int) -> tuple[Whole, Whole]:
-    """Give the order that sorts keys, equal ones as they come, and where each key's begin: by counting."""
+    """Return the order that sorts keys, equal ones as they come, and where each key's begin: by counting."""
     ones, each = np.ones(len(keys), np.int8), np.arange(len(keys) + 1, dtype=np.int32)
     turned = csr_array((ones, keys, each), shape=(len(keys), n)).tocsc()
     return turned.indices, turned.indptr.astype(np.int64)

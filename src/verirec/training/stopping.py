@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimators.catalogue import ESTIMATORS, Estimator
-from verirec.estimators.estimate import make_study
-from verirec.estimators.inputs import Rates
-from verirec.estimators.rows import LoggedPairs
+from verirec.estimation.catalogue import ESTIMATORS, Estimator
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.inputs import Rates
+from verirec.estimation.rows import LoggedPairs
 from verirec.models import Model
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 from verirec.training.cells import ModelCells
 
 MOST_LOGIT: Final = 4.0
@@ -49,8 +49,8 @@ class HeldOut:
         """Estimate the error of a model as it is now."""
         log = self.pairs.log
         cells = ModelCells(model, (log.n_users, log.n_items), MOST_LOGIT)
-        study = make_study(cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed)
-        return study.linearised(self.estimator, self.rates if self.estimator.denoised else None)[0].value
+        study = make_problem(cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed)
+        return study.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
 
 
 @dataclass

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 from verirec.training.sorted_rows import SortedRows
 
 
@@ -114,7 +114,7 @@ class Task:
         return users, items
 
     def weights_on_grid(self, batch: Batch) -> Tensor:
-        """Give 1/p on a batch's rectangle, shape (a, b)."""
+        """Return 1/p on a batch's rectangle, shape (a, b)."""
         p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())
         return self._tensor(1 / p, torch.float32)
 
@@ -133,7 +133,7 @@ class Task:
         return torch.tensor(values).to(self.device, dtype)
 
     def generator(self, *stream: int) -> torch.Generator:
-        """Give random numbers of a stream of their own, the same whenever they are asked for."""
+        """Return random numbers of a stream of their own, the same whenever they are asked for."""
         seed = np.random.SeedSequence([self.seed, *stream]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(seed >> np.uint64(1)))
 
@@ -145,7 +145,7 @@ class Task:
         return min(n_users, max(1, self.grid_cells // width)), width
 
     def glimpse(self, epoch: int) -> Batch:
-        """Give one batch of random rows and a rectangle, without the rest of the epoch."""
+        """Return one batch of random rows and a rectangle, without the rest of the epoch."""
         random = np.random.default_rng([self.seed, 6, epoch])
         rows = random.integers(len(self.log), size=min(self.batch_size, len(self.log)))
         pairs = self._tensor(self.log.users[rows], torch.int64), self._tensor(self.log.items[rows], torch.int64)
@@ -161,7 +161,7 @@ class Task:
         return -(-len(self.log) // self.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Give an epoch's batches: every row once, in random order, and a fresh rectangle each."""
+        """Return an epoch's batches: every row once, in random order, and a fresh rectangle each."""
         random = self.generator(1, epoch)
         order = torch.randperm(len(self.log), generator=random).to(self.device)
         columns = [order, *(column[order] for column in (self.users, self.items, self.labels, self.weights))]

@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
 
 
 def work_threads() -> int:
-    """Give how many threads large work may use: torch's own number, which OMP_NUM_THREADS and `set_num_threads` set.
+    """Return how many threads large work may use: torch's own number, which OMP_NUM_THREADS and `set_num_threads` set.
 
     Only what does not depend on their number is done by more than one.
     """

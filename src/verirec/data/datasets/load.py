@@ -13,7 +13,7 @@ from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
 from verirec.exceptions import DatasetNotFoundError, FileFormatError, ParameterError
-from verirec.words import short
+from verirec.formatting import short
 
 HOME_VARIABLE: Final = "VERIREC_DATA"
 
@@ -26,7 +26,7 @@ def data_home_folder(data_home: str | Path | None = None) -> Path:
     try:
         return Path(named).expanduser()
     except RuntimeError:
-        raise DatasetNotFoundError(f"no data folder {short(str(named), most=300)}: there is no such user") from None
+        raise DatasetNotFoundError(f"no data folder {short(str(named), max=300)}: there is no such user") from None
 
 
 def existing_home(data_home: str | Path | None = None) -> Path:
@@ -38,12 +38,12 @@ def existing_home(data_home: str | Path | None = None) -> Path:
     except OSError:
         there = False
     if named and not there:
-        raise DatasetNotFoundError(f"no data folder {short(str(home), most=300)}")
+        raise DatasetNotFoundError(f"no data folder {short(str(home), max=300)}")
     return home
 
 
 def find_dataset(info: DatasetInfo, home: Path) -> Path | None:
-    """Give the folder that has a whole form of the data set, or `None`."""
+    """Return the folder that has a whole form of the data set, or `None`."""
     for folder in (*(home / name for name in info.folders), home):
         if any(all((folder / file).is_file() for file in form) for form in info.forms):
             return folder

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimators.catalogue import chosen
-from verirec.estimators.estimate import make_study
-from verirec.estimators.inputs import Rates
-from verirec.estimators.judging import judge, judge_difference
-from verirec.estimators.rows import LoggedPairs
-from verirec.estimators.sensitivity import Sensitivity, flip_factor, vary
-from verirec.estimators.study import Study
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.inference import judge, judge_difference
+from verirec.estimation.inputs import Rates
+from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
 from verirec.exceptions import PredictionError, VerirecError
 from verirec.experiments.audit.result import Comparison, Recommender
 from verirec.losses import LossLike, NoiseRegion
@@ -42,9 +42,9 @@ class Settings:
     sample: int | None
     seed: Any
 
-    def study(self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]) -> Study:
+    def study(self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]) -> EstimationProblem:
         """Put a recommender and the pairs that it is judged on together."""
-        return make_study(
+        return make_problem(
             predictions,
             pairs,
             chosen(estimators, with_rates=True),
@@ -59,7 +59,7 @@ class Settings:
 class _Entrant:
     """A recommender's predictions, with the rows they cover if they are not for all pairs."""
 
-    study: Study
+    study: EstimationProblem
     covered: int | None
 
     @property

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimators import Estimate, EstimateRange, Estimates
-from verirec.estimators.inputs import Rates
-from verirec.estimators.sensitivity import Sensitivity
+from verirec.estimation import Estimate, EstimateRange, Estimates
+from verirec.estimation.inputs import Rates
+from verirec.estimation.sensitivity import Sensitivity
 from verirec.losses import NoiseRegion
-from verirec.nuisances.noise_rates import AuditPlan
-from verirec.nuisances.propensities import Propensities, PropensityDiagnostics
-from verirec.nuisances.suspects import SuspectLabels
+from verirec.nuisance.noise_rates import AuditPlan
+from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
+from verirec.nuisance.suspects import SuspectLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Comparison:
         return self._ahead(self.naive)
 
     def other(self, name: str) -> str:
-        """Give the other of the two."""
+        """Return the other of the two."""
         return self.second if name == self.first else self.first
 
     def _ahead(self, difference: Estimate | EstimateRange) -> str | None:

@@ -12,17 +12,17 @@ import numpy.typing as npt
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimators import estimate
-from verirec.estimators.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
-from verirec.estimators.intervals import checked_confidence
-from verirec.estimators.rows import LoggedPairs
+from verirec.estimation import estimate
+from verirec.estimation.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
+from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import AuditError, ParameterError, VerirecWarning
 from verirec.experiments.audit.recommenders import Settings, judge_all
 from verirec.experiments.audit.result import LogAudit
 from verirec.losses import LossLike, NoiseRegion, get_loss
-from verirec.nuisances.noise_rates import AuditPlan, AuditSample, identified_region, plan_audit, rates_from_audit
-from verirec.nuisances.propensities import Propensities, as_propensities
-from verirec.nuisances.suspects import find_suspect_labels
+from verirec.nuisance.noise_rates import AuditPlan, AuditSample, identified_region, plan_audit, rates_from_audit
+from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.nuisance.suspects import find_suspect_labels
 from verirec.randomness import RandomState, same_state
 
 Array = npt.NDArray[np.float64]
@@ -155,7 +155,7 @@ def _liked(pairs: LoggedPairs, settings: Settings) -> Any:
 
 
 def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
-    """Give our own warnings, each once; others go on to the caller."""
+    """Return our own warnings, each once; others go on to the caller."""
     for warning in caught:
         if not issubclass(warning.category, VerirecWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -48,7 +48,7 @@ class PrintedRows:
     n_cells: int
 
     def errors(self, rates: NoiseRates | None) -> Array:
-        """Give e, or the surrogate for it at these noise rates."""
+        """Return e, or the surrogate for it at these noise rates."""
         labels = self.labels if rates is None else (self.labels - rates.rho10) / rates.kappa
         return np.asarray(self.if_negative + labels * (self.if_positive - self.if_negative))
 
@@ -60,7 +60,7 @@ class PrintedRows:
 
 
 def printed_estimates(rows: PrintedRows, rates: Mapping[str, NoiseRates]) -> dict[tuple[str, str], float]:
-    """Give every row of the printed table for one recommender, by method and source of noise rates."""
+    """Return every row of the printed table for one recommender, by method and source of noise rates."""
     weights, cells = rows.weights, rows.n_cells
     total, imputed = rows.imputed(weights)
     total_mrdr, imputed_mrdr = rows.imputed(weights * (weights - 1))

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.losses import NoiseRates
-from verirec.nuisances.label_model import LabelModel, LabelProbabilities
-from verirec.nuisances.noise_rates import AnchorNoiseRates, AuditNoiseRates, AuditSample
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.nuisance.noise_rates import AnchorNoiseRates, AuditNoiseRates, AuditSample
+from verirec.nuisance.propensities import Propensities
 from verirec.simulate import World
 
 _FOLDS: Final = 2
@@ -38,7 +38,7 @@ class FittedRates:
     seed: int
 
     def of(self, source: str) -> NoiseRates:
-        """Give the rates of a source by its name in `SOURCES`."""
+        """Return the rates of a source by its name in `SOURCES`."""
         return SOURCES[source](self)
 
     @cached_property

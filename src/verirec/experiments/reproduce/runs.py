@@ -33,7 +33,7 @@ def check_counts(seeds: int, workers: int) -> tuple[int, int]:
     Traceback (most recent call last):
     verirec.exceptions.ParameterError: workers must be a whole number from 1 to 256; got 0
     """
-    return whole_number("seeds", seeds, most=MOST_SEEDS), whole_number("workers", workers, most=MOST_WORKERS)
+    return whole_number("seeds", seeds, max=MOST_SEEDS), whole_number("workers", workers, max=MOST_WORKERS)
 
 
 def run_plan(

@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.grid import blocks
-from verirec.estimators.catalogue import chosen
-from verirec.estimators.estimate import make_study
-from verirec.estimators.judging import judge
-from verirec.estimators.rows import LoggedPairs
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.inference import judge
+from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import VerirecWarning
 from verirec.experiments.reproduce.plans import Plan, Setting
 from verirec.experiments.reproduce.populations import Population
 from verirec.experiments.reproduce.printed import PrintedRows, printed_estimates
 from verirec.experiments.reproduce.rates import FittedRates
 from verirec.losses import NoiseRates, get_loss
-from verirec.nuisances.propensities import GivenPropensity
+from verirec.nuisance.propensities import GivenPropensity
 from verirec.simulate import World, prediction_matrices
 
 Array = npt.NDArray[np.float64]
@@ -100,7 +100,7 @@ def _run_setting(plan: Plan, setting: Setting, population: Population, seed: int
 
 
 def true_inaccuracies(world: World, matrices: Mapping[str, Array]) -> dict[str, float]:
-    """Give the true inaccuracy of each recommender: what `World.true_inaccuracy` does, in one walk for all."""
+    """Return the true inaccuracy of each recommender: what `World.true_inaccuracy` does, in one walk for all."""
     totals = dict.fromkeys(matrices, 0.0)
     loss = get_loss("log")
     for users, items in blocks(world.n_users, world.n_items):
@@ -111,7 +111,7 @@ def true_inaccuracies(world: World, matrices: Mapping[str, Array]) -> dict[str, 
 
 
 def given_propensities(setting: Setting, world: World) -> GivenPropensity:
-    r"""Give the propensities that estimators work with, :math:`1/\hat p = (1-\beta)/p + \beta/p_e`."""
+    r"""Return the propensities that estimators work with, :math:`1/\hat p = (1-\beta)/p + \beta/p_e`."""
     p, beta = np.array((np.nan, *setting.propensities)), setting.propensity_error
     by_level = 1 / ((1 - beta) / p + beta / world.log.density)
     return GivenPropensity(by_level[world.levels])
@@ -125,7 +125,7 @@ def _sound(
 ) -> Judged:
     # One study, so one walk over the grid, for all estimators at all rates.
     plain, denoised = (chosen(names, with_rates=True) for names in (plan.plain, plan.denoised))
-    study = make_study(predictions, LoggedPairs(world.log, given), [*plain, *denoised])
+    study = make_problem(predictions, LoggedPairs(world.log, given), [*plain, *denoised])
     found: dict[tuple[str, str], Any] = {}
     for source, used in {"none": None, **rates}.items():
         judged = judge(study, denoised if used else plain, used, CONFIDENCE)

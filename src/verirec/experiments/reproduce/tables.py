@@ -27,7 +27,7 @@ OURS: Final = ("ome-eib", "ome-ips", "ome-dr")
 
 
 def as_frame(seeds: Iterable[Iterable[Record]]) -> Any:
-    """Give one row an estimate, with its seed, relative error `re` and whether its interval `covers` the truth."""
+    """Return one row an estimate, with its seed, relative error `re` and whether its interval `covers` the truth."""
     rows = [
         record._asdict() | {"seed": seed, "re": record.relative_error, "covers": record.covers}
         for seed, records in enumerate(seeds)
@@ -81,7 +81,7 @@ def names_in_table1(plan: Plan) -> dict[str, str]:
 
 
 def printed_cell(plan: Plan, method: str, rho: str, matrix: str) -> Printed | None:
-    """Give the paper's number for a recommender as the text defines it, wherever it stands; `None` if it has none.
+    """Return the paper's number for a recommender as the text defines it, wherever it stands; `None` if it has none.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _against_best_baseline(frame: Any, method: str, rho: str) -> dict[str, Any]:
 
 
 def paired_p_value(first: Any, second: Any) -> float:
-    """Give the two-sided p-value of a paired t-test; NaN for fewer than two pairs or differences that never vary.
+    """Return the two-sided p-value of a paired t-test; NaN for fewer than two pairs or differences that never vary.
 
     Examples
     --------
@@ -143,12 +143,12 @@ class Gaps(NamedTuple):
 
 
 def gaps(table: Any) -> Gaps:
-    """Give how many cells have a printed number and use no estimated noise rates, their RMSE, and the largest gap."""
+    """Return how many cells have a printed number and use no estimated noise rates, their RMSE, and the largest gap."""
     return gaps_of(table[table.rho != "paper"])
 
 
 def gaps_of(table: Any) -> Gaps:
-    """Give the same for all cells of a table, or of some of its rows."""
+    """Return the same for all cells of a table, or of some of its rows."""
     known = table[table.paper.notna()].gap.to_numpy()
     if len(known) == 0:
         return Gaps(0, float("nan"), float("nan"))

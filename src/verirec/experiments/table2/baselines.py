@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
 
@@ -17,7 +17,7 @@ _PRIOR_ROWS: Final = 2.0
 
 
 def baseline_scores(name: str, log: FeedbackLog, propensities: Propensities) -> Array:
-    r"""Give the probability of each item, the same for all users, shape (n_items,).
+    r"""Return the probability of each item, the same for all users, shape (n_items,).
 
     "global-mean": the log's share of positives. "item-mean": the item's own. "item-ips-mean": weighted by 1/p.
     "popularity": the item's number of rows, as its rank between 0 and 1, stretched around the mean so that it stays a

@@ -23,7 +23,7 @@ PAIRS: Final = {"mf": "ome", "eib": "ome-eib", "ips": "ome-ips", "dr-jl": "ome-d
 
 
 def tuning_spread(results: Results) -> Any:
-    """Give how far test AUC and log loss go over the settings that were tried, one row a method and form."""
+    """Return how far test AUC and log loss go over the settings that were tried, one row a method and form."""
     rows = []
     for task, trials in results.trials.items():
         auc, loss = (values_of(trials, metric) for metric in ("auc", "log_loss"))
@@ -47,7 +47,7 @@ def tuning_spread(results: Results) -> Any:
 
 
 def chosen_settings(results: Results) -> Any:
-    """Give the setting of each task and choice, as JSON."""
+    """Return the setting of each task and choice, as JSON."""
     rows = [
         {"method": task.method, "form": task.form, "choice": choice, "setting": json.dumps(runs[0]["setting"])}
         for (task, choice), runs in results.chosen.items()
@@ -56,7 +56,7 @@ def chosen_settings(results: Results) -> Any:
 
 
 def selection(results: Results) -> Any:
-    """Give what each way to choose a setting would have got on the test, one row a method, form and way.
+    """Return what each way to choose a setting would have got on the test, one row a method, form and way.
 
     Only for `honest`. `share`: of the way from the naive choice's test AUC to that of the best trial; NaN where there
     is none. The rows of method "all" have the shares of the sums over methods. Test labels choose nothing here: they

@@ -114,8 +114,8 @@ class Study:
             raise ParameterError("a study must have at least one method and one form; got none")
         if len(set(self.methods)) < len(self.methods) or len(set(self.forms)) < len(self.forms):
             raise ParameterError("methods and forms must each be named once")
-        whole_number("trials", self.trials, most=MOST_TRIALS)
-        whole_number("seeds", self.seeds, most=MOST_SEEDS)
+        whole_number("trials", self.trials, max=MOST_TRIALS)
+        whole_number("seeds", self.seeds, max=MOST_SEEDS)
         _ = self.noise_rates
 
     @property
@@ -129,7 +129,7 @@ class Study:
         return CHOICES[self.protocol]
 
     def tasks(self, *, has_features: bool) -> Iterator[Task]:
-        """Give baselines, then each method in each form."""
+        """Return baselines, then each method in each form."""
         yield from (Task(name, BASELINE_FORM) for name in BASELINES)
         forms = [form for form in self.forms if has_features or form != "features"]
         yield from (Task(name, form) for name in self.methods for form in forms)

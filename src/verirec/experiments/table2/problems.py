@@ -19,7 +19,7 @@ from verirec.exceptions import DataError
 from verirec.experiments.table2.plans import DATASETS
 from verirec.experiments.table2.weights import Weights
 from verirec.losses import NoiseRates
-from verirec.nuisances.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.simulate import on_matrix
 
 SLICE: Final = 0.3
@@ -103,7 +103,7 @@ class Problem:
         return digest.hexdigest()[:16]
 
     def noisy(self, rates: NoiseRates, seed: int) -> FeedbackLog:
-        """Give the training log as a seed has it: labels flipped at these rates."""
+        """Return the training log as a seed has it: labels flipped at these rates."""
         return self.train.with_noise(rates, random_state=_stream("flips", seed))
 
     def parts(self, noisy: FeedbackLog, seed: int) -> Split:
@@ -111,7 +111,7 @@ class Problem:
         return split(noisy, HELD_OUT, by="random", random_state=_stream("held-out", seed))
 
     def clean(self, part: FeedbackLog) -> FeedbackLog:
-        """Give rows of the training log with their clean labels."""
+        """Return rows of the training log with their clean labels."""
         found = np.zeros((self.train.n_users, self.train.n_items), np.int8)
         found[self.train.users, self.train.items] = self.train.labels
         return part.with_labels(found[part.users, part.items])
@@ -141,7 +141,7 @@ def load_problem(dataset: str, data_home: str | Path | None = None) -> Problem:
 
 
 def _complete(data: Any) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-    """Give labels of all pairs, and which of them are known."""
+    """Return labels of all pairs, and which of them are known."""
     if data.complete is not None:
         return data.complete, np.ones(data.complete.shape, bool)
     log: FeedbackLog = data.test

@@ -61,7 +61,7 @@ def run_study(
     progress
         Told how many runs are done, of at most how many: settings that are chosen twice are run once.
     """
-    whole_number("workers", workers, most=MOST_WORKERS)
+    whole_number("workers", workers, max=MOST_WORKERS)
     store = Store(Path(folder) / STORE)
     tasks = list(study.tasks(has_features=problem.has_features))
     total = sum(_at_most(study, problem, task) for task in tasks)
@@ -155,7 +155,7 @@ def _missing(
 def _trials(
     problem: Problem, study: Study, task: Task, rows: dict[str, Row]
 ) -> tuple[list[Row], dict[str, Any] | None]:
-    """Give a task's trials so far, and the setting of the next; `None` if there are enough."""
+    """Return a task's trials so far, and the setting of the next; `None` if there are enough."""
     space, facts = _space(study, problem, task), _facts(problem, study)
     # Settings follow from those before them, so a trial that is there need not be thought up again.
     there = {
@@ -198,7 +198,7 @@ def _space(study: Study, problem: Problem, task: Task) -> Any:
 
 
 def _facts(problem: Problem, study: Study) -> dict[str, Any]:
-    """Give what a run depends on besides task, setting and seed."""
+    """Return what a run depends on besides task, setting and seed."""
     return {
         "checksum": problem.checksum,
         "dataset": study.dataset,
@@ -222,7 +222,7 @@ def _key(problem: Problem, study: Study, task: Task, setting: dict[str, Any], se
 
 @functools.cache
 def revision() -> str:
-    """Give the code's revision: the version, and a digest of the package's own files."""
+    """Return the code's revision: the version, and a digest of the package's own files."""
     import hashlib
 
     digest = hashlib.sha256()

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import as_predictions
-from verirec.estimators.catalogue import ESTIMATORS
-from verirec.estimators.estimate import make_study
-from verirec.estimators.rows import LoggedPairs
+from verirec.estimation.catalogue import ESTIMATORS
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import NoMinimumError, TrainingError, VerirecWarning
 from verirec.experiments.table2.baselines import baseline_scores
 from verirec.experiments.table2.plans import Study, Task
@@ -23,8 +23,8 @@ from verirec.experiments.table2.spaces import BASELINES
 from verirec.experiments.table2.users import influences
 from verirec.losses import NoiseRates
 from verirec.metrics import evaluate
-from verirec.nuisances.noise_rates import rates_from_audit
-from verirec.nuisances.propensities import Propensities
+from verirec.nuisance.noise_rates import rates_from_audit
+from verirec.nuisance.propensities import Propensities
 
 Scores = Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[np.float64]]
 
@@ -90,7 +90,7 @@ def _trained(
 
 
 def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
-    """Give a method's parameters for a setting: a weight decay of d is a penalty of d times the rows.
+    """Return a method's parameters for a setting: a weight decay of d is a penalty of d times the rows.
 
     Examples
     --------
@@ -154,10 +154,10 @@ def _estimates(
         return np.clip(scores(users, items), least, 1 - least)
 
     estimators = [ESTIMATORS[name] for name in _ESTIMATORS]
-    study = make_study(bounded, pairs, estimators, sample=SAMPLE, random_state=seed)
+    study = make_problem(bounded, pairs, estimators, sample=SAMPLE, random_state=seed)
     found = {}
     for one in estimators:
-        for source, given in rates.items() if one.denoised else [("", None)]:
+        for source, given in rates.items() if one.noise_corrected else [("", None)]:
             value = study.linearised(one, given)[0].value
             found[f"{one.name}-{source}" if source else one.name] = float(value)
     return found

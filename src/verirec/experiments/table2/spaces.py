@@ -43,7 +43,7 @@ BASELINE_FORM: Final = "baseline"
 def space_of(
     method: str, form: str, *, small: bool = True, propensities: tuple[str, ...] = ("constants",), kind: str = "fast"
 ) -> Space:
-    """Give the space of a method in a form.
+    """Return the space of a method in a form.
 
     "fast": learning rate and dimension; a penalty for each kind of parameter, which stands for the paper's weight decay
     (a decay of d on n rows is a penalty of d n), in the range where it matters; propensities of methods that weigh by
@@ -92,7 +92,7 @@ def space_of(
 
 
 def _of_kind(method: str, propensities: tuple[str, ...]) -> Space:
-    """Give what only some kinds of methods have."""
+    """Return what only some kinds of methods have."""
     own: Space = {}
     if method not in _UNWEIGHTED:
         own["propensities"] = Choice(propensities)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 import verirec
+from verirec.atomic_write import replace_file
 from verirec.exceptions import DataError, ParameterError
-from verirec.whole_files import replace_file
 
 FORMAT: Final = 2
 """Of the lines; a change of what a run means raises it."""
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def key_of(**facts: Any) -> str:
-    """Give a digest of what decides a run.
+    """Return a digest of what decides a run.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Store:
             _write(descriptor, row)
 
     def array(self, key: str) -> npt.NDArray[np.float32]:
-        """Give the array of a run."""
+        """Return the array of a run."""
         try:
             with self._array_file(key).open("rb") as opened:
                 return np.asarray(np.load(opened, allow_pickle=False))
@@ -98,7 +98,7 @@ class Store:
         return self.folder / "users" / f"{key}.npy"
 
     def rows(self) -> dict[str, Row]:
-        """Give the runs by key, in the order in which they were added; of the same run the first."""
+        """Return the runs by key, in the order in which they were added; of the same run the first."""
         found: dict[str, Row] = {}
         for line in self.file.read_bytes().split(b"\n")[1:]:
             row = _parsed(line)

@@ -118,7 +118,7 @@ def _row(results: Results, task: Task, metric: str, k: int, choice: str, runs: d
 
 
 def values_of(runs: Sequence[Row], metric: str, part: str = "test") -> Array:
-    """Give a metric run by run; NaN where training failed. Under `honest` all random ratings are the test."""
+    """Return a metric run by run; NaN where training failed. Under `honest` all random ratings are the test."""
     parts = (part, "test") if part == "random" else (part,)
     found: list[dict[str, float]] = [next((run[name] for name in parts if name in run), {}) for run in runs]
     return np.array([one.get(metric, np.nan) for one in found])
@@ -171,5 +171,5 @@ def holm(p_values: Array) -> Array:
 
 
 def spread(values: Array) -> float:
-    """Give the standard deviation over seeds; NaN of one."""
+    """Return the standard deviation over seeds; NaN of one."""
     return float(values.std(ddof=1)) if len(values) > 1 else float("nan")

@@ -21,7 +21,7 @@ Score = Callable[[Row], float]
 def next_setting(
     space: Space, task: Task, past: Sequence[tuple[dict[str, Any], float]], *, at_random: bool = False
 ) -> dict[str, Any]:
-    """Give the setting of trial number `len(past)`, from the settings before it and their scores (larger is better).
+    """Return the setting of trial number `len(past)`, from the settings before it and their scores (larger is better).
 
     The sampler (tree-structured Parzen estimator, Bergstra et al. 2011; or `at_random`) is seeded by the form and the
     trial's number: the same past gives the same setting, in any process and after any interruption, and methods of one
@@ -55,7 +55,7 @@ def _distribution(optuna: Any, one: Any) -> Any:
 
 
 def require_optuna() -> Any:
-    """Give optuna, or say how to get it."""
+    """Return optuna, or say how to get it."""
     try:
         import optuna
     except ImportError:
@@ -69,7 +69,7 @@ FAILED: Final = -1e3
 
 
 def score_of(choice: str, row: Row) -> float:
-    """Give how good a run is by what a protocol may choose by; larger is better.
+    """Return how good a run is by what a protocol may choose by; larger is better.
 
     "validation": AUC + NDCG@K + Recall@K - log loss on the slice of random ratings, all that the table is about in one
     number. All others name an estimate of the log loss from held-out rows.
@@ -88,5 +88,5 @@ def score_of(choice: str, row: Row) -> float:
 
 
 def best_of(choice: str, rows: Sequence[Row]) -> Row:
-    """Give the trial that a protocol chooses; of equal ones the first."""
+    """Return the trial that a protocol chooses; of equal ones the first."""
     return max(rows, key=lambda row: score_of(choice, row))

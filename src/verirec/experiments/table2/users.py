@@ -16,7 +16,7 @@ METRICS: Final = ("auc", "ndcg", "recall", "log_loss")
 
 
 def influences(scores: Array, log: FeedbackLog, k: int) -> npt.NDArray[np.float32]:
-    r"""Give by how much each test user moves each metric, shape (4, users with rows), in the order of their positions.
+    r"""Return how much each test user moves each metric, shape (4, users with rows), in the order of their positions.
 
     A metric over users drawn anew varies by :math:`\sum_u \phi_u^2`. For means over users :math:`\phi_u` is
     :math:`(x_u - \bar x)/U`; for the log loss the same over rows; for AUC the sum of the user's placements (DeLong et
@@ -39,7 +39,7 @@ def influences(scores: Array, log: FeedbackLog, k: int) -> npt.NDArray[np.float3
 
 
 def half_width(differences: Array, z: float = 1.96) -> float:
-    """Give half the width of a 95% interval of a difference, from the users' differences in influence.
+    """Return half the width of a 95% interval of a difference, from the users' differences in influence.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def half_width(differences: Array, z: float = 1.96) -> float:
 
 
 def _placements(scores: Array, labels: Array) -> Array:
-    """Give each row's share of AUC's influence."""
+    """Return each row's share of AUC's influence."""
     positive = labels == 1
     ones, zeros = np.sort(scores[positive]), np.sort(scores[~positive])
     if len(ones) == 0 or len(zeros) == 0:
@@ -69,7 +69,7 @@ def _placements(scores: Array, labels: Array) -> Array:
 
 
 def _by_user(scores: Array, labels: Array, who: npt.NDArray[np.int64], k: int) -> tuple[Array, Array]:
-    """Give NDCG@k and Recall@k of each user, in the paper's convention; ties in the order of the rows."""
+    """Return NDCG@k and Recall@k of each user, in the paper's convention; ties in the order of the rows."""
     order = np.lexsort((-scores, who))
     users, gains = who[order], labels[order]
     first = np.searchsorted(users, np.arange(users[-1] + 1))

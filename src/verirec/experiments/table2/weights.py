@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Positions
-from verirec.nuisances.propensities import LogisticPropensity, Propensities, as_propensities
+from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 
 
 class Tempered(Propensities):
@@ -49,11 +49,11 @@ class Tempered(Propensities):
         self.scale = float((p**-power).mean() / (1 / p).mean())
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Give the power, at most 1."""
+        """Return the power, at most 1."""
         return np.asarray(np.minimum(self.scale * self.whole.cells(users, items) ** self.power, 1.0))
 
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-        """Give those of the covariate."""
+        """Return those of the covariate."""
         return self.covariate.side_logits()
 
 

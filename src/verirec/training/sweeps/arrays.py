@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def large_array(*shape: int) -> Tensor:
-    """Give room for numbers, not set to anything.
+    """Return room for numbers, not set to anything.
 
     By NumPy, which asks for large pages where torch does not: what is looked up at random is then found twice as fast.
     """

@@ -54,18 +54,18 @@ class Sigmoids:
             self.line = _line(torch.addmm(self.constant, _spaced(self.own), _spaced(other).T))
 
     def at(self, part: slice) -> Tensor:
-        """Give the probabilities of a part of the side, shape (part, chosen)."""
+        """Return the probabilities of a part of the side, shape (part, chosen)."""
         self.logits = torch.addmm(self.constant, self.own[part], self.seen.T)
         self.values = torch.sigmoid(self.logits)
         return self.values
 
     def bend(self) -> Tensor:
-        """Give what the last probabilities have beyond the line."""
+        """Return what the last probabilities have beyond the line."""
         a, b = self.line
         return self.values.sub(self.logits, alpha=b).sub_(a)
 
     def straight(self, part: slice) -> Tensor:
-        """Give what the line adds up to over all of the other side, times their inputs: shape (part, k)."""
+        """Return what the line adds up to over all of the other side, times their inputs: shape (part, k)."""
         a, b = self.line
         return b * (self.own[part] @ self.products) + (a + b * float(self.constant)) * self.total
 
@@ -81,15 +81,15 @@ class OneLabel(Sigmoids):
         self.total = inputs.sum(0)
 
     def at(self, part: slice) -> Tensor:
-        """Give the label."""
+        """Return the label."""
         return self.values
 
     def bend(self) -> Tensor:
-        """Give 0: it is a line."""
+        """Return 0: it is a line."""
         return torch.zeros(())
 
     def straight(self, part: slice) -> Tensor:
-        """Give the label's part."""
+        """Return the label's part."""
         return self.values * self.total
 
 
@@ -120,12 +120,12 @@ class GridPull:
         self.times = len(inputs) / len(f.seen)
 
     def parts(self) -> list[slice]:
-        """Give parts of the side that are worth doing at once."""
+        """Return parts of the side that are worth doing at once."""
         n, height = len(self.side.own), max(1, _PART_CELLS // len(self.f.seen))
         return [slice(start, min(start + height, n)) for start in range(0, n, height)]
 
     def of(self, part: slice) -> Tensor:
-        """Give the gradient of a part, shape (part, k)."""
+        """Return the gradient of a part, shape (part, k)."""
         p, g = self.f.at(part), self.g.at(part)
         if self.chosen is None:
             gradient = (p - g) @ self.seen

@@ -42,7 +42,7 @@ class RowsLoss(ABC):
 
     @abstractmethod
     def above(self, z: Tensor) -> Quadratic:
-        """Give the quadratic at logits, which are overwritten."""
+        """Return the quadratic at logits, which are overwritten."""
 
 
 def _parts(n: int) -> Iterator[slice]:
@@ -59,7 +59,7 @@ class Entropy(RowsLoss):
         self.level, self.pull, self.curvatures = level, pull, large_array(len(level))
 
     def above(self, z: Tensor) -> Quadratic:
-        """Give the quadratic at logits, which are overwritten."""
+        """Return the quadratic at logits, which are overwritten."""
         value = torch.zeros((), dtype=torch.float64)
         for part in _parts(len(z)):
             here, level, pull = z[part], self.level[part], self.pull[part]
@@ -82,7 +82,7 @@ class Squares(RowsLoss):
         self.bend = largest_bend(*(float(one) for one in labels.aminmax()))
 
     def above(self, z: Tensor) -> Quadratic:
-        """Give the quadratic at logits, which are overwritten."""
+        """Return the quadratic at logits, which are overwritten."""
         value = torch.zeros((), dtype=torch.float64)
         for part in _parts(len(z)):
             p = torch.sigmoid(z[part])
@@ -94,7 +94,7 @@ class Squares(RowsLoss):
 
 
 def largest_bend(least: float, most: float) -> float:
-    r"""Give the largest second derivative of :math:`(\sigma(z) - y)^2` for labels between two.
+    r"""Return the largest second derivative of :math:`(\sigma(z) - y)^2` for labels between two.
 
     It is linear in y, so that the largest is at one of the two.
 

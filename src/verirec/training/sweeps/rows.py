@@ -22,7 +22,7 @@ ROWS_A_THREAD: Final = 1 << 18
 
 
 def compiled_rows() -> ModuleType | None:
-    """Give the compiled walks over rows, or `None` without numba."""
+    """Return the compiled walks over rows, or `None` without numba."""
     try:
         from verirec.training.sweeps import numba_rows
     except ImportError:
@@ -55,18 +55,18 @@ class Rows:
         return len(self.sorted.by_user.others)
 
     def logits(self, pairing: Pairing, out: Tensor | None = None) -> Tensor:
-        """Give the logit of each row, shape (rows,), in an array that is given or a new one."""
+        """Return the logit of each row, shape (rows,), in an array that is given or a new one."""
         return self.inner(pairing.users, pairing.items, pairing.constant, out)
 
     def inner(self, users: Tensor, items: Tensor, constant: float = 0.0, out: Tensor | None = None) -> Tensor:
-        """Give the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""
+        """Return the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""
         rows, out = self.sorted.by_user, large_array(len(self)) if out is None else out
         whole = rows.starts, rows.others, users.numpy(), items.numpy(), np.float32(constant), out.numpy()
         self._walk(rows, lambda begin, end: self.walks.logits(begin, end, *whole))
         return out
 
     def gather(self, other: Tensor, number: int, values: Tensor, part: slice) -> Tensor:
-        """Give the sum over each one's rows of values times the other's row, for a part of a side: shape (part, d)."""
+        """Return each one's sum over rows of values times the other's row, for a part of a side: shape (part, d)."""
         rows, out = self.sorted.sides[number], torch.empty(part.stop - part.start, other.shape[1])
         whole = rows.starts, rows.others, rows.places, values.numpy(), other.numpy()
 

@@ -85,7 +85,7 @@ class Sweeper:
         return values[0] / self.task.log.n_cells
 
     def _state(self, pairing: Pairing) -> Tensor:
-        """Give all parameters but the users', which follow from the others: of items that have rows, and of all."""
+        """Return all parameters but the users', which follow from the others: of items that have rows, and of all."""
         warm = pairing.sides[1].parameters[self._warm]
         whole = [] if pairing.features is None else [one.reshape(-1) for one in pairing.features.weights]
         return torch.cat([warm.reshape(-1), torch.tensor([pairing.constant]), *whole])

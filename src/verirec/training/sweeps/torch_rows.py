@@ -15,7 +15,7 @@ _AT_ONCE = 1 << 18
 
 
 def _parts(begin: int, end: int, starts: Any, others: Any) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Give rows of some users a part at a time, with whom they are of and whom they meet."""
+    """Return rows of some users a part at a time, with whom they are of and whom they meet."""
     for low in range(int(starts[begin]), int(starts[end]), _AT_ONCE):
         rows = slice(low, min(low + _AT_ONCE, int(starts[end])))
         whose = np.searchsorted(starts, np.arange(rows.start, rows.stop), side="right") - 1

@@ -1,0 +1,22 @@
+"""Estimators of how good a recommender really is."""
+
+from verirec.estimation.catalogue import ESTIMATORS, Estimator
+from verirec.estimation.compare import compare
+from verirec.estimation.estimate import estimate
+from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.ranking import estimate_ranking
+from verirec.estimation.results import Estimates
+from verirec.estimation.sensitivity import Sensitivity, sensitivity
+
+__all__ = [
+    "ESTIMATORS",
+    "Estimate",
+    "EstimateRange",
+    "Estimates",
+    "Estimator",
+    "Sensitivity",
+    "compare",
+    "estimate",
+    "estimate_ranking",
+    "sensitivity",
+]

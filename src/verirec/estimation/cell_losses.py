@@ -1,0 +1,101 @@
+"""The losses of a recommender's predictions, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.grid import CellValues, Positions, blocks
+from verirec.exceptions import PredictionError
+from verirec.losses import Loss
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDING: Final = 1e-6
+_CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
+_SCORES_HINT: Final = (
+    "; these look like scores or ratings: turn them into probabilities first (for example by a logistic fit on "
+    "held-out rows)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CellLosses:
+    """l(f, 0) and l(f, 1) - l(f, 0), which is all that estimators need of predictions.
+
+    Parameters
+    ----------
+    predictions
+        f.
+    loss
+        l.
+    clip
+        Distance that f keeps from 0 and 1, if any.
+    counts_grid
+        Whether an error of a logged pair counts the wrong predictions of all pairs: all will be needed.
+    """
+
+    predictions: CellValues
+    loss: Loss
+    clip: float | None = None
+    counts_grid: bool = False
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both at positions that broadcast together.
+
+        Where predictions are made of logits these are used as they are: a probability of a logit above 37 is 1, and its
+        log loss infinite, while that of the logit is not.
+        """
+        if self.loss.from_logits is not None and self.clip is None:
+            logits = self.predictions.cell_logits(users, items)
+            if logits is not None:
+                return self.loss.from_logits(logits)
+        positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
+        return negative, positive - negative
+
+    def _clipped(self, values: npt.NDArray[Any]) -> Array:
+        return values if self.clip is None else np.asarray(np.clip(values, self.clip, 1 - self.clip))
+
+    def check_grid(self) -> None:
+        """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid."""
+        if self.clip is None:
+            self._check(
+                lambda: (self.predictions.block(*block) for block in blocks(*self.predictions.shape)),
+            )
+
+    def _check(self, values: Callable[[], Iterable[Array]]) -> None:
+        """Raise as `check_grid` does, with what to do about it; `values` gives the predictions, twice if need be."""
+        try:
+            self.loss.check(values())
+        except PredictionError as error:
+            hint = ""
+            if self.loss.open_unit_interval and self.clip is None:
+                hint = _SCORES_HINT if any(_far_outside(block) for block in values()) else _CLIP_HINT
+            raise PredictionError(f"{error}{hint}") from None
+
+    def count_clipped(self, users: Positions, items: Positions) -> int:
+        """Count the pairs whose prediction the clip changes."""
+        if self.clip is None:
+            return 0
+        raw = self.predictions.cells(users, items)
+        return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
+
+    def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both for single pairs."""
+        try:
+            return self.cells(users, items)
+        except PredictionError:
+            values = self._clipped(self.predictions.cells(users, items))
+            if self.counts_grid:
+                self.check_grid()
+            self._check(lambda: [values])
+            raise
+
+
+def _far_outside(values: Array) -> bool:
+    """Tell whether a prediction is outside of [0, 1] by more than rounding."""
+    return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())

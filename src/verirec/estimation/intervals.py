@@ -1,0 +1,206 @@
+"""From what each pair contributes to a standard error and an interval: one place for all estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from verirec.checks import real_number
+from verirec.data.grid import totals
+from verirec.estimation.formulas import InfluenceExpansion
+from verirec.estimation.rows import Rows
+from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
+from verirec.formatting import html_table
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate, with what is known of its error.
+
+    Parameters
+    ----------
+    value, standard_error
+        The point and its standard error.
+    interval
+        (low, high), at the level `confidence`.
+    diagnostics
+        Rows and cells it rests on, weights, clipped and floored numbers, and `variance`: what each source adds.
+    contributions
+        What each row of the log changes by being observed, if asked for; shape (n,).
+    """
+
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    confidence: float = 0.95
+    diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
+    contributions: Array | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return value, standard error and interval as plain numbers, ready for JSON."""
+        low, high = self.interval
+        return {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "value": f"{self.value:.5g}",
+            "standard error": f"{self.standard_error:.3g}",
+            f"{self.confidence:.4g} interval": _ends(self.interval),
+        }
+        return html_table("Estimate", rows)
+
+
+@dataclass(frozen=True)
+class EstimateRange:
+    """The range of an estimate over all noise rates that the data allow: without knowing more, no one value is right.
+
+    Parameters
+    ----------
+    range
+        (low, high) of the estimate itself.
+    interval
+        The range, widened at both ends by the sampling error there: at the level `confidence`, it holds the truth
+        whichever of the rates is the right one. If the region is itself an estimate, its own error comes on top.
+    lowest, highest
+        The estimates at the two ends.
+    """
+
+    range: tuple[float, float]
+    interval: tuple[float, float]
+    confidence: float
+    lowest: Estimate = field(repr=False)
+    highest: Estimate = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ends of range and interval as plain numbers, ready for JSON; there is no value."""
+        return {"value": None, "range": list(self.range), "low": self.interval[0], "high": self.interval[1]}
+
+    def _repr_html_(self) -> str:
+        rows = {"range": _ends(self.range), f"{self.confidence:.4g} interval": _ends(self.interval)}
+        return html_table("Range of an estimate over all noise rates that are possible", rows)
+
+    @classmethod
+    def over(cls, estimates: list[Estimate], *, least: float = -np.inf, most: float = np.inf) -> EstimateRange:
+        """Take the smallest and the largest; rates that would put it outside `least` and `most` are not possible."""
+        lowest, highest = (best(estimates, key=lambda one: one.value) for best in (min, max))
+        low, high = min(one.interval[0] for one in estimates), max(one.interval[1] for one in estimates)
+        inside = [min(max(end, least), most) for end in (lowest.value, highest.value, low, high)]
+        return cls((inside[0], inside[1]), (inside[2], inside[3]), lowest.confidence, lowest, highest)
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.5g} to {ends[1]:.5g}"
+
+
+def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Array | None) -> dict[str, float]:
+    r"""Return the variance of an estimate by source.
+
+    The target is the true inaccuracy of this very grid, :math:`|D|^{-1} \sum_D l(f, r^*)`; what varies is who rates
+    what (each pair for itself, with probability p) and which labels are wrong. With A a row's influence and b its
+    slope by label:
+
+    - selection: :math:`\sum (1 - p) A^2`, the variance of Poisson sampling;
+    - noise: :math:`\sum p\, b^2\, Var(\tilde r \mid r^*)`, what wrong labels add on top;
+    - propensities: what having learnt them changes, mostly for the better;
+    - noise rates: :math:`g^\top \Sigma g` (the delta method);
+    - sample: of the unobserved pairs, where not all were visited.
+
+    Where an estimator takes the log for a random sample it is :math:`\sum A^2`, and noise is in it already.
+    """
+    parts = {"selection": 0.0, "noise": 0.0, "propensities": 0.0, "noise_rates": 0.0, "sample": 0.0}
+    squares = linearised.influence**2
+    if linearised.as_sample:
+        parts["selection"] = float(squares.sum())
+    else:
+        parts["selection"] = float((1 - rows.p) @ squares)
+        parts["noise"] = max(float((rows.p * linearised.label_slopes**2) @ rows.labels.variance), 0.0)
+        change = rows.propensities.variance_change(rows.log, linearised.p_slopes, linearised.influence)
+        # Learning propensities cannot make an estimate better than knowing every label.
+        parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])
+    parts["sample"] = linearised.sample_variance
+    if rate_gradient is not None and rows.labels.covariance is not None:
+        parts["noise_rates"] = float(rate_gradient @ rows.labels.covariance @ rate_gradient)
+    return parts
+
+
+_MOST_TAKEN: Final = 0.95
+"""Of the variance; estimates of what learning propensities takes away can be larger by chance."""
+_FEW_USERS: Final = 10
+
+
+def normal_estimate(
+    linearised: InfluenceExpansion, rows: Rows, rate_gradient: Array | None, confidence: float, facts: dict[str, Any]
+) -> Estimate:
+    """Put a value, its standard error and its normal interval together."""
+    parts = variance_parts(linearised, rows, rate_gradient)
+    error = float(np.sqrt(max(sum(parts.values()), 0.0)))
+    if not np.isfinite(error):
+        raise PredictionError("the losses of these predictions are too large to add up their squares")
+    bounds = normal_interval(linearised.value, error, confidence)
+    return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
+
+
+def checked_confidence(confidence: object) -> float:
+    """Accept a level between 0 and 1, not so near to 1 that an interval has no end."""
+    return real_number("confidence", confidence, above=0, below=1 - 1e-9)
+
+
+def normal_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
+    """Return value -+ z error.
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in normal_interval(1.0, 0.1, 0.95)]
+    [0.804, 1.196]
+    """
+    reach = float(ndtri((1 + checked_confidence(confidence)) / 2)) * error
+    return value - reach, value + reach
+
+
+def bootstrapped(
+    estimate: Estimate, linearised: InfluenceExpansion, rows: Rows, draws: int, random: np.random.Generator
+) -> Estimate:
+    """Replace an estimate's normal interval by that of a bootstrap over users.
+
+    Each draw takes whole users, with their rows and their unobserved pairs, with replacement; propensities and imputed
+    errors stay as they are, and the noise rates' uncertainty is added as normal.
+    """
+    parts = estimate.diagnostics["variance"]
+    with_rows = len(np.unique(rows.log.users))
+    if with_rows < _FEW_USERS:
+        warn_caller(
+            f"a bootstrap over {with_rows} users with rows says next to nothing: take interval='delta'", OverlapWarning
+        )
+    values = _values_by_users(linearised, rows, draws, random)
+    values += random.normal(0, np.sqrt(max(parts["noise_rates"] + parts["sample"], 0.0)), draws)
+    tail = (1 - estimate.confidence) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    facts = {name: fact for name, fact in estimate.diagnostics.items() if name != "variance"} | {"draws": draws}
+    error = float(values.std(ddof=1))
+    return replace(estimate, standard_error=error, interval=(float(low), float(high)), diagnostics=facts)
+
+
+def _values_by_users(linearised: InfluenceExpansion, rows: Rows, draws: int, random: np.random.Generator) -> Array:
+    """Draw whole users with replacement, and give the estimate of each draw."""
+    log, n_users = rows.log, rows.log.n_users
+    numerators = totals(log.users, linearised.terms(), n_users)
+    if linearised.imputed is not None:
+        numerators += linearised.imputed.elsewhere_by_user() / rows.n_cells
+    if linearised.shares is None:
+        shares = np.full(n_users, 1 / n_users)
+    else:
+        shares = totals(log.users, linearised.shares, n_users)
+    # What belongs to no user in particular, such as a targeted step's sum over the grid, goes by share.
+    numerators += (linearised.value - numerators.sum()) * shares
+    values = np.empty(draws)
+    for draw in range(draws):
+        counts = np.bincount(random.integers(n_users, size=n_users), minlength=n_users)
+        mass = float(counts @ shares)
+        values[draw] = float(counts @ numerators) / mass if mass > 0 else linearised.value
+    return values

@@ -1,0 +1,148 @@
+"""Sums of the loss over the pairs that nobody rated: one walk over the grid, or a sample of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import Positions, blocks, cell_keys, totals
+from verirec.estimation.cell_losses import CellLosses
+from verirec.exceptions import PredictionError
+from verirec.nuisance.imputation import Additive
+
+Array = npt.NDArray[np.float64]
+Block = tuple[Positions, Positions]
+Result = TypeVar("Result")
+
+_BLOCK: Final = 1 << 17
+"""Cells of a block: its few float64 arrays stay in the processor's second cache."""
+_WORKERS: Final = 2
+
+
+class Sample(NamedTuple):
+    """Cells drawn at random from the unobserved ones, and how many each stands for."""
+
+    users: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Unobserved:
+    r"""What all imputed errors :math:`\hat e = l(f, 0) + g\,[l(f, 1) - l(f, 0)]` need to know of the unobserved pairs.
+
+    As g is a sum of constants, the imputed errors of all pairs follow from these sums, whatever the constants are:
+    the grid is walked once for any number of estimators.
+
+    Parameters
+    ----------
+    if_negative
+        Sums of l(f, 0) by user, shape (n_users,).
+    by_user, by_item
+        Sums of l(f, 1) - l(f, 0) by user and by item.
+    weighted_by_user
+        Gives sums of l(f, 1) - l(f, 0) by user with a factor for each item, shape (n_items,) to (n_users,).
+    sample, sampled_if_negative, sampled_difference
+        The cells that stand for the others, if not all were visited, and their losses.
+    """
+
+    if_negative: Array
+    by_user: Array
+    by_item: Array
+    weighted_by_user: Callable[[Array], Array]
+    sample: Sample | None = None
+    sampled_if_negative: Array | None = None
+    sampled_difference: Array | None = None
+
+    def total(self, labels: Additive) -> float:
+        """Add up the imputed errors that these labels make."""
+        total = labels.constant * self.by_user.sum() + labels.users @ self.by_user + labels.items @ self.by_item
+        return float(self.if_negative.sum() + total)
+
+    def totals_by_user(self, labels: Additive) -> Array:
+        """Add the imputed errors up user by user."""
+        by_user = self.if_negative + (labels.constant + labels.users) * self.by_user
+        return by_user + self.weighted_by_user(labels.items) if labels.items.any() else by_user
+
+    def sampled(self, labels: Additive) -> Array | None:
+        """Return what each sampled cell adds to the total, if not all cells were visited."""
+        if self.sample is None or self.sampled_if_negative is None or self.sampled_difference is None:
+            return None
+        imputed = labels.at(self.sample.users, self.sample.items)  # type: ignore[arg-type]
+        return self.sample.scale * (self.sampled_if_negative + imputed * self.sampled_difference)
+
+
+def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Array, row_difference: Array) -> Unobserved:
+    """Walk over the whole grid, and take off what the log's rows (their losses are given) have added."""
+    n_users, n_items = log.n_users, log.n_items
+
+    def visit(block: Block) -> tuple[Array, Array, Array]:
+        negative, difference = losses.cells(block[0][:, None], block[1][None, :])
+        return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
+
+    def weighted_by_user(by_item: Array) -> Array:
+        # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
+        weighted = -totals(log.users, losses.of_rows(log.users, log.items)[1] * by_item[log.items], n_users)
+        for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
+            weighted[users] += losses.cells(users[:, None], items[None, :])[1] @ by_item[items]
+        return weighted
+
+    negative = -totals(log.users, row_if_negative, n_users)
+    by_user = -totals(log.users, row_difference, n_users)
+    by_item = -totals(log.items, row_difference, n_items)
+    try:
+        for (users, items), sums in over_grid(visit, (n_users, n_items), parallel=losses.predictions.parallel):
+            negative[users] += sums[0]
+            by_user[users] += sums[1]
+            by_item[items] += sums[2]
+    except PredictionError:
+        losses.check_grid()
+        raise
+    return Unobserved(negative, by_user, by_item, weighted_by_user)
+
+
+def over_grid(
+    function: Callable[[Block], Result], shape: tuple[int, int], *, parallel: bool, cells_of_a_row: int = 1
+) -> Iterator[tuple[Block, Result]]:
+    """Apply a function to each block of the grid, by two threads where that is safe; results in the grid's order.
+
+    A grid of one column whose rows stand for many cells each, `cells_of_a_row`, is walked in blocks of whole rows.
+    """
+    walk = list(blocks(*shape, max_cells=max(_BLOCK // cells_of_a_row, 1)))
+    if not parallel:
+        yield from ((block, function(block)) for block in walk)
+        return
+    with ThreadPoolExecutor(max_workers=_WORKERS) as workers:
+        yield from zip(walk, workers.map(function, walk), strict=True)
+
+
+def sample_unobserved(log: FeedbackLog, size: int, random: np.random.Generator) -> Sample:
+    """Draw cells uniformly, with replacement, from those that the log does not have."""
+    unobserved = log.n_cells - len(log)
+    logged = np.sort(cell_keys(log.users, log.items, log.n_items))
+    # The k-th unobserved cell is k plus the number of logged cells before it.
+    before = logged - np.arange(len(logged))
+    rank = random.integers(unobserved, size=size) if unobserved > 0 else np.empty(0, np.int64)
+    cells = rank + np.searchsorted(before, rank, side="right")
+    users, items = np.divmod(cells, log.n_items)
+    return Sample(users, items, unobserved / size)
+
+
+def visit_sample(losses: CellLosses, log: FeedbackLog, sample: Sample) -> Unobserved:
+    """Estimate the sums from a sample of the unobserved pairs, without bias."""
+    negative, difference = losses.of_rows(sample.users, sample.items)
+    return Unobserved(
+        sample.scale * totals(sample.users, negative, log.n_users),
+        sample.scale * totals(sample.users, difference, log.n_users),
+        sample.scale * totals(sample.items, difference, log.n_items),
+        lambda by_item: sample.scale * totals(sample.users, difference * by_item[sample.items], log.n_users),
+        sample,
+        negative,
+        difference,
+    )

@@ -1,0 +1,170 @@
+"""Imputed labels of the pairs that nobody rated: a constant, or constants of users and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator, cg
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import totals
+from verirec.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+FOLDS: Final = 5
+SHRINKAGE: Final = 5.0
+"""Rows of average weight that a user's or an item's constant is pulled to zero with."""
+_STEPS: Final = 200
+_CONVERGED: Final = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """A number for every cell: a constant, plus one of the user and one of the item."""
+
+    constant: float
+    users: Array
+    items: Array
+
+    def at(self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> Array:
+        """Return the values of single pairs."""
+        return np.asarray(self.constant + self.users[users] + self.items[items])
+
+
+@dataclass(frozen=True, eq=False)
+class ImputedLabels:
+    """A label between the classes for every pair.
+
+    Parameters
+    ----------
+    rows
+        Of each observed pair, shape (n,); cross-fitted ones do not know the pair's own label.
+    elsewhere
+        Of all other pairs.
+    fits
+        The least-squares problems behind them, with the rows that each was fitted to.
+    """
+
+    rows: Array
+    elsewhere: Additive
+    fits: tuple[tuple[_TwoWayLeastSquares, npt.NDArray[np.int64] | slice], ...]
+
+    def row_slopes(self, by_user: Array, by_item: Array) -> Array:
+        """Return the derivative of a sum over cells by each row's label, given the sum's derivative by cell.
+
+        Parameters
+        ----------
+        by_user, by_item
+            The derivatives by imputed label, added up by user and by item.
+        """
+        slopes = np.zeros(len(self.rows))
+        for problem, rows in self.fits:
+            slopes[rows] += problem.row_slopes(by_user, by_item) / len(self.fits)
+        return slopes
+
+
+def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedLabels:
+    r"""Impute one label everywhere, the weighted mean of the corrected ones.
+
+    With weights 1/p and :math:`\tilde r = (r - \rho_{10})/\kappa` that is the denoised inverse-propensity mean.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
+    >>> impute_constant(np.array([1.0, 0.0]), log, np.array([3.0, 1.0])).elsewhere.constant
+    0.75
+    """
+    problem = _TwoWayLeastSquares(log, weights, np.inf)
+    fitted = problem.fit(labels)
+    return ImputedLabels(np.broadcast_to(fitted.constant, len(log)), fitted, ((problem, slice(None)),))
+
+
+def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_state: RandomState) -> ImputedLabels:
+    r"""Impute :math:`g = c + a_u + b_i`, by weighted ridge regression on the corrected labels, cross-fitted.
+
+    A row's own imputed label comes from the folds without it. A pair that nobody rated gets the mean over folds: its
+    fold would be drawn by chance, and this is the mean of what it would get.
+    """
+    fold = as_generator(random_state).permutation(len(log)) % min(FOLDS, len(log))
+    own, fits, fitted = np.empty(len(log)), [], []
+    for held_out in range(int(fold.max()) + 1):
+        rows = np.flatnonzero(fold != held_out)
+        problem = _TwoWayLeastSquares(log.select(rows), weights[rows], SHRINKAGE)
+        fits.append((problem, rows))
+        fitted.append(problem.fit(labels[rows]))
+        out = fold == held_out
+        own[out] = fitted[-1].at(log.users[out], log.items[out])
+    mean = Additive(
+        float(np.mean([part.constant for part in fitted])),
+        np.mean([part.users for part in fitted], axis=0),
+        np.mean([part.items for part in fitted], axis=0),
+    )
+    return ImputedLabels(own, mean, tuple(fits))
+
+
+class _TwoWayLeastSquares:
+    """Weighted least squares with a free constant and penalised ones of users and items, on sparse rows."""
+
+    def __init__(self, log: FeedbackLog, weights: Array, shrinkage: float) -> None:
+        self.log = log
+        # Where no row has any weight, all have the same.
+        self.weights = weights if weights.sum() > 0 else np.ones_like(weights)
+        self.penalty = shrinkage * float(self.weights.mean())
+
+    @cached_property
+    def _totals(self) -> tuple[float, Array, Array]:
+        return float(self.weights.sum()), self._by_user(self.weights), self._by_item(self.weights)
+
+    def _by_user(self, values: Array) -> Array:
+        return totals(self.log.users, values, self.log.n_users)
+
+    def _by_item(self, values: Array) -> Array:
+        return totals(self.log.items, values, self.log.n_items)
+
+    def fit(self, labels: Array) -> Additive:
+        """Fit the constants to labels."""
+        weighted = self.weights * labels
+        return self._solve(float(weighted.sum()), self._by_user(weighted), self._by_item(weighted))
+
+    def row_slopes(self, by_user: Array, by_item: Array) -> Array:
+        """Return the derivative of a linear function of the constants by each row's label: the fit's transpose."""
+        solved = self._solve(float(by_user.sum()), by_user, by_item)
+        if self.penalty == np.inf:
+            return self.weights * solved.constant
+        return self.weights * solved.at(self.log.users, self.log.items)
+
+    def _solve(self, total: float, by_user: Array, by_item: Array) -> Additive:
+        """Solve the normal equations for this right side: conjugate gradients on users and items, the constant free."""
+        n_users, n_items = self.log.n_users, self.log.n_items
+        mass, user_mass, item_mass = self._totals
+        if self.penalty == np.inf:
+            return Additive(total / mass, np.zeros(n_users), np.zeros(n_items))
+        masses = np.concatenate([user_mass, item_mass])
+        diagonal = masses + self.penalty
+        # With the constant eliminated: each side less what it has in common with the mean of all rows.
+        right = np.concatenate([by_user, by_item]) - masses * (total / mass)
+
+        def times(vector: Array) -> Array:
+            users, items = vector[:n_users], vector[n_users:]
+            of_items = self._by_user(self.weights * items[self.log.items])
+            of_users = self._by_item(self.weights * users[self.log.users])
+            product = diagonal * vector + np.concatenate([of_items, of_users])
+            return np.asarray(product - masses * (float(masses @ vector) / mass))
+
+        solved = _conjugate_gradients(times, right, diagonal)
+        users, items = solved[:n_users], solved[n_users:]
+        return Additive((total - float(masses @ solved)) / mass, users, items)
+
+
+def _conjugate_gradients(times: Callable[[Array], Array], right: Array, diagonal: Array) -> Array:
+    """Solve a symmetric positive definite system, preconditioned by its diagonal."""
+    size = (len(right), len(right))
+    matrix = LinearOperator(size, matvec=times, dtype=np.float64)
+    by_diagonal = LinearOperator(size, matvec=lambda vector: vector / diagonal, dtype=np.float64)
+    return np.asarray(cg(matrix, right, rtol=_CONVERGED, atol=0.0, maxiter=_STEPS, M=by_diagonal)[0])

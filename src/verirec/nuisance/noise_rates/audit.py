@@ -1,0 +1,336 @@
+"""Noise rates from an audit: pairs of the log whose true labels are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from verirec.checks import number_array, one_of, whole_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.grid import cell_keys, checked_positions
+from verirec.data.pair_files import read_truths
+from verirec.data.predictions import PredictionsLike
+from verirec.data.roles import TruthRoles
+from verirec.exceptions import (
+    AuditError,
+    EmptyLogError,
+    NoiseRateWarning,
+    ParameterError,
+    SmallAuditWarning,
+    warn_caller,
+)
+from verirec.formatting import html_table
+from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.losses.noise_rates import AuditOrigin, checked_groups
+from verirec.nuisance.noise_rates.joint import AuditCounts, joint_rates
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
+from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+ROUGH: Final = 0.15
+"""Rates whose 95% intervals reach further than this to either side are too open for most uses."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditSample:
+    """Pairs that somebody was asked about again, with what they truly prefer.
+
+    Parameters
+    ----------
+    users, items
+        Positions, shape (m,). Pairs that are not in the log say nothing about its noise.
+    true_labels
+        0/1, shape (m,).
+
+    Examples
+    --------
+    >>> len(AuditSample([0, 1], [3, 3], [1, 0]))
+    2
+    """
+
+    users: npt.NDArray[Any]
+    items: npt.NDArray[Any]
+    true_labels: npt.NDArray[Any]
+
+    def __post_init__(self) -> None:
+        largest = int(np.iinfo(np.int32).max)
+        for name in ("users", "items"):
+            object.__setattr__(self, name, checked_positions(f"the audit's {name}", getattr(self, name), largest))
+        labels = number_array("the audit's true_labels", self.true_labels, ndim=1, error=AuditError)
+        if not len(self.users) == len(self.items) == len(labels):
+            raise AuditError(
+                "an audit's users, items and true_labels must be of one length; got "
+                f"{len(self.users):,}, {len(self.items):,} and {len(labels):,}"
+            )
+        if len(labels) == 0:
+            raise AuditError("an audit needs pairs with true labels; got none")
+        if not np.isin(labels, (0, 1)).all():
+            raise AuditError(f"the audit's true_labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
+        object.__setattr__(self, "true_labels", labels.astype(np.int8))
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        log: FeedbackLog,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        true_label: str | None = None,
+        log_columns: Mapping[str, str | None] | None = None,
+    ) -> AuditSample:
+        """Read an audit: a table with user, item and true label, by the log's ids; rows without one are left out.
+
+        A label is 0 or 1, no or yes, false or true.
+
+        Parameters
+        ----------
+        path
+            .csv, .tsv, .inter or .parquet.
+        log
+            Whose ids they are.
+        user, item, true_label
+            The columns; left out, `log_columns` and the usual names are tried.
+        log_columns
+            The log's own columns, "user" and "item": taken where the table has columns of these names.
+        """
+        if not isinstance(path, str | Path):
+            raise ParameterError(f"path must be a string or a Path; got {path!r}")
+        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"AuditSample({len(self):,} pairs, {self.true_labels.mean():.1%} truly positive)"
+
+    def _repr_html_(self) -> str:
+        positive = int(self.true_labels.sum())
+        rows = {
+            "pairs": f"{len(self):,}",
+            "truly positive": f"{positive:,} ({positive / len(self):.1%})",
+            "users": f"{len(np.unique(self.users)):,}",
+            "items": f"{len(np.unique(self.items)):,}",
+        }
+        return html_table("Audited pairs", rows)
+
+    def rows_in(self, log: FeedbackLog) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
+        """Return the rows of the audited pairs, and their true labels; other pairs are left out, with a warning."""
+        if len(log) == 0:
+            raise EmptyLogError("an audit needs a log with rows; it has none")
+        checked_positions("the audit's users", self.users, log.n_users)
+        checked_positions("the audit's items", self.items, log.n_items)
+        logged = cell_keys(log.users, log.items, log.n_items)
+        asked = cell_keys(self.users, self.items, log.n_items)
+        if len(np.unique(asked)) < len(asked):
+            raise AuditError(
+                f"an audit must name each pair once; {len(asked):,} rows name {len(np.unique(asked)):,} pairs"
+            )
+        order = np.argsort(logged)
+        found = order[np.minimum(np.searchsorted(logged, asked, sorter=order), len(logged) - 1)]
+        inside = logged[found] == asked
+        if not inside.all():
+            if not inside.any():
+                raise AuditError(
+                    f"none of the {len(asked):,} audited pairs is in the log: they say nothing of its noise"
+                )
+            warn_caller(
+                f"{int((~inside).sum()):,} of {len(asked):,} audited pairs are not in the log and are left out: only "
+                "pairs with both labels tell how noisy the log is",
+                NoiseRateWarning,
+            )
+        return found[inside], self.true_labels[inside]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AuditNoiseRates:
+    r"""Estimate the noise rates from an audit, with their covariance.
+
+    Parameters
+    ----------
+    method
+        "joint" (default): maximum likelihood of all the log's labels and the audit together, over strata of a
+        cross-fitted score, each with its own share of true positives and all with the same rates. Of n log labels in a
+        stratum, a share :math:`\pi_s (1 - \rho_{01}) + (1 - \pi_s) \rho_{10}` is positive. Which pairs were audited may
+        depend on their score and their label, not on their true label. "direct": the audit's own shares of wrong
+        labels, for a simple random audit.
+    strata
+        Number of strata.
+    folds
+        Of the score's cross-fitting.
+    user_groups, item_groups
+        Group of each user or each item, integers from 0: one pair of rates a group.
+    random_state
+        Of the folds; an audit that `plan_audit` planned keeps to the default, by which its pairs were chosen.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> rows = np.random.default_rng(0).choice(len(world.log), 500, replace=False)
+    >>> users, items = world.log.users[rows], world.log.items[rows]
+    >>> audit = AuditSample(users, items, world.at(users, items).true_labels)
+    >>> rates = AuditNoiseRates().fit(world.log, audit=audit)
+    >>> round(rates.rho01, 2), round(rates.rho10, 2)
+    (0.23, 0.08)
+    """
+
+    method: Literal["joint", "direct"] = "joint"
+    strata: int = 10
+    folds: int = 5
+    user_groups: npt.ArrayLike | None = None
+    item_groups: npt.ArrayLike | None = None
+    random_state: RandomState = FOLDS_SEED
+
+    def fit(
+        self,
+        log: FeedbackLog,
+        *,
+        audit: AuditSample,
+        propensities: Any = None,
+        scores: PredictionsLike | None = None,
+    ) -> NoiseRates | GroupedNoiseRates:
+        """Estimate the rates of a log's labels.
+
+        Parameters
+        ----------
+        log
+            With the audited pairs in it.
+        audit
+            Their true labels.
+        propensities
+            Weights of the score's fit; by default all rows weigh the same. Who rates what does not change the rates, as
+            long as it depends on what people prefer and not on what they say: where it does (naive Bayes), give the
+            propensities, and all counts are weighted by them.
+        scores
+            The score behind the strata, in any form of predictions, by a model that was not fitted to these labels;
+            by default `LabelModel`, cross-fitted. Any score is valid, a good one makes the rates more precise.
+
+        Returns
+        -------
+        `NoiseRates`, or `GroupedNoiseRates` if there are groups.
+        """
+        one_of("method", self.method, ("joint", "direct"))
+        if not isinstance(audit, AuditSample):
+            raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
+        rows, true_labels = audit.rows_in(checked_log(log))
+        _refuse_one_class(true_labels, "")
+        weights = None
+        if propensities is not None:
+            propensities = as_propensities(propensities, log)
+            if propensities.depends_on_label:
+                weights = 1 / propensities.at(log.users, log.items)
+        strata = np.zeros(len(log), np.int64)
+        if self.method == "joint":
+            strata = sort_into_strata(
+                log,
+                propensities,
+                scores,
+                strata=whole_number("strata", self.strata),
+                folds=self.folds,
+                random=as_generator(self.random_state),
+            )
+        if self.user_groups is None and self.item_groups is None:
+            return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), weights, "")
+        return self._by_group(log, strata, rows, true_labels, weights)
+
+    def _rates(
+        self,
+        log: FeedbackLog,
+        strata: npt.NDArray[np.int64],
+        part: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]],
+        weights: Array | None,
+        where: str,
+    ) -> NoiseRates:
+        """Estimate the rates of some of a log's rows: (these, the audited ones among them, and their true labels)."""
+        inside, rows, true_labels = part
+        labels, strata = log.labels[inside], strata[inside]
+        _refuse_one_class(true_labels, where)
+        if min(self._shares(labels, rows)) == 0:
+            warn_caller(
+                f"no audited pair{where} has one of the two labels: the rates then rest on the strata alone, and their "
+                "intervals are too short",
+                NoiseRateWarning,
+            )
+        counts = AuditCounts.of(labels, strata, rows, true_labels, None if weights is None else weights[inside])
+        estimate_rates = joint_rates if self.method == "joint" else AuditCounts.direct_rates
+        rho01, rho10, covariance, facts = estimate_rates(counts)
+        for which, rate in (("rho01", rho01), ("rho10", rho10)):
+            if rate < 1e-6:
+                warn_caller(
+                    f"{which}{where} is estimated at 0, the end of its range: its interval is approximate",
+                    NoiseRateWarning,
+                )
+        facts |= {"method": f"audit, {self.method}", "audited": len(rows), "weighted": weights is not None}
+        if weights is not None:
+            # Unequal weights are worth fewer rows (Kish).
+            fewer = float((weights[inside] ** 2).mean()) / float(weights[inside].mean()) ** 2
+            covariance = tuple(tuple(fewer * one for one in row) for row in covariance)  # type: ignore[assignment]
+        half_width = float(ndtri(0.975) * np.sqrt(np.diag(np.array(covariance)).max()))
+        if half_width > ROUGH:
+            warn_caller(
+                f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain: a 95% interval reaches "
+                f"{half_width:.2f} to either side; plan_audit tells how many more pairs it takes",
+                SmallAuditWarning,
+            )
+        return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
+
+    @staticmethod
+    def _origin(log: FeedbackLog, labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> AuditOrigin:
+        """Say which log was audited, and what share of it: the smaller one, where labels were audited unequally."""
+        return AuditOrigin(log.fingerprint, min(AuditNoiseRates._shares(labels, rows)))
+
+    @staticmethod
+    def _shares(labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> list[float]:
+        """Return the audited share of the negative labels, and of the positive ones."""
+        return [float((labels[rows] == label).sum() / max((labels == label).sum(), 1)) for label in (0, 1)]
+
+    def _by_group(
+        self,
+        log: FeedbackLog,
+        strata: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+        true_labels: npt.NDArray[np.int8],
+        weights: Array | None,
+    ) -> GroupedNoiseRates:
+        if self.user_groups is not None and self.item_groups is not None:
+            raise ParameterError("give user_groups or item_groups, not both")
+        by_user = self.user_groups is not None
+        name, size = ("user_groups", log.n_users) if by_user else ("item_groups", log.n_items)
+        groups = checked_groups(name, self.user_groups if by_user else self.item_groups, 2**31)
+        if len(groups) != size:
+            raise ParameterError(f"{name} must have {size:,} entries, one a position; got {len(groups):,}")
+        of_row = groups[log.users if by_user else log.items]
+        rates = []
+        for group in range(int(groups.max()) + 1):
+            inside, audited = np.flatnonzero(of_row == group), of_row[rows] == group
+            if not audited.any():
+                raise AuditError(f"group {group} has no audited pair")
+            place = np.searchsorted(inside, rows[audited])
+            rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), weights, f" in group {group}"))
+        return GroupedNoiseRates(tuple(rates), **{name: groups})
+
+
+def rates_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propensities) -> tuple[NoiseRates, str]:
+    """Estimate one pair of rates, weighted where labels decide what is logged; and say what they rest on."""
+    weights = propensities if propensities.depends_on_label else None
+    rates = AuditNoiseRates().fit(log, audit=audit, propensities=weights)
+    if not isinstance(rates, NoiseRates):
+        raise AuditError("rates by group were not asked for")
+    return rates, f"an audit of {rates.diagnostics['audited']:,} pairs"
+
+
+def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:
+    for truth, kind, untold in ((1, "positive", "rho01"), (0, "negative", "rho10")):
+        if not (true_labels == truth).any():
+            raise AuditError(
+                f"an audit without a true {kind}{where} cannot tell {untold}; it has {len(true_labels):,} pairs"
+            )

@@ -1,0 +1,158 @@
+"""Propensities of a grid's cells: the one place that owns their floor, and says what it did."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import real_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.grid import CellValues, Positions, some_values
+from verirec.exceptions import PropensityError
+from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
+
+Array = npt.NDArray[np.float64]
+
+
+class PropensityModel(Protocol):
+    """Something that learns propensities from a log."""
+
+    def fit(self, log: FeedbackLog) -> Propensities:
+        """Learn them."""
+        ...
+
+
+class Propensities(CellValues):
+    """P(o = 1) of each pair, never below a floor.
+
+    A subclass writes `unfloored`; `at` and `block` give what estimators use.
+
+    Parameters
+    ----------
+    shape
+        The grid's (n_users, n_items).
+    floor
+        Propensities below it are raised to it, which bounds the weights at 1/floor; 0 leaves them alone.
+    """
+
+    known_everywhere: ClassVar[bool] = True
+    """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
+    depends_on_label: ClassVar[bool] = False
+    """True where what was said decides what gets logged: then an audit of logged pairs has to be weighted too."""
+    assumption: ClassVar[str] = "pairs are as likely to be logged as the propensities given say"
+    """What must hold for estimates with these to be right, as the end of a sentence."""
+
+    def __init__(self, shape: tuple[int, int], floor: float = 0.0) -> None:
+        self.shape = shape
+        self.floor = real_number("floor", floor, above=0, below=1, closed=True)
+
+    @abstractmethod
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the propensities before the floor, at positions that broadcast together."""
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the propensities."""
+        return np.asarray(np.maximum(self.unfloored(users, items), self.floor))
+
+    def count_floored(self, log: FeedbackLog) -> int:
+        """Count the rows of a log whose weight the floor changed."""
+        return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
+
+    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+        r"""Return what learning the propensities adds to an estimate's variance; mostly it takes some away.
+
+        Given propensities change nothing; models that learn theirs write their own.
+
+        Parameters
+        ----------
+        log
+            n rows.
+        slopes
+            :math:`\partial T / \partial \log p` of each row, shape (n,).
+        influence
+            What each row adds to the estimate by being observed, shape (n,).
+        """
+        return 0.0
+
+    def thinned(self, share: float) -> Propensities:
+        """Return the propensities of a random part of the log, such as held-out rows: `share` times these.
+
+        Fit to the whole log, then thin: a logistic model fitted to the part alone would not be of the right form.
+
+        Examples
+        --------
+        >>> from verirec import ConstantPropensity, FeedbackLog
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
+        >>> ConstantPropensity().fit(log).thinned(0.2).at([0], [0]).tolist()
+        [0.1]
+        """
+        return _Thinned(self, real_number("share", share, above=0, below=1 + 1e-12))
+
+    @cached_property
+    def inverse_total(self) -> float:
+        r"""The sum of 1/p over the whole grid; estimated from a sample of its cells where it is too large to visit."""
+        self.require_everywhere("the sum of 1/p over the grid")
+        total, count = 0.0, 0
+        for part in some_values(self):
+            total, count = total + float((1 / part).sum()), count + part.size
+        return total / count * self.shape[0] * self.shape[1]
+
+    def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        """Return logits by user and by item whose sum is the propensity's, shapes (n_users,) and (n_items,).
+
+        `None` for propensities that are not such a sum. Those of users and items that are never, or always, logged are
+        kept finite.
+        """
+        return None
+
+    def require_everywhere(self, what: str) -> None:
+        """Raise `PropensityError` if propensities are known on observed pairs only."""
+        if not self.known_everywhere:
+            raise PropensityError(
+                f"{what} needs the propensities of all pairs; {type(self).__name__} has those of observed pairs only"
+            )
+
+    def diagnostics(self, log: FeedbackLog) -> PropensityDiagnostics:
+        """Say how far the weights can be trusted on this log."""
+        return diagnose(self, checked_log(log), floor=self.floor, floored=self.count_floored(log))
+
+    def __repr__(self) -> str:
+        floor = f", floor {self.floor:.2g}" if self.floor > 0 else ""
+        return f"{type(self).__name__}({self.shape[0]:,} users x {self.shape[1]:,} items{floor})"
+
+
+class _Thinned(Propensities):
+    """What is left of propensities when each logged pair is kept with one and the same chance."""
+
+    def __init__(self, whole: Propensities, share: float) -> None:
+        super().__init__(whole.shape)
+        self.whole, self.share = whole, share
+        self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
+        self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
+        self.assumption = whole.assumption  # type: ignore[misc]
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return np.asarray(self.share * self.whole.cells(users, items))
+
+    def count_floored(self, log: FeedbackLog) -> int:
+        return self.whole.count_floored(log)
+
+    def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        sides = self.whole.side_logits()
+        # Of a share of rare pairs, the odds are that share of theirs.
+        return None if sides is None else (sides[0] + np.log(self.share), sides[1])
+
+    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+        return self.whole.variance_change(log, slopes, influence)
+
+
+def default_floor(log: FeedbackLog, floor: float | None) -> float:
+    """Choose the floor of a model that was not given one: a hundredth of the log's density.
+
+    No weight is then above a hundred times the average one; and a sparse log does not run into it.
+    """
+    return log.density / 100 if floor is None else real_number("floor", floor, above=0, below=1, closed=True)

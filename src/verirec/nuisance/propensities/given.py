@@ -1,0 +1,126 @@
+"""Propensities that somebody knows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from verirec.checks import as_array
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.grid import CellValues, Positions
+from verirec.data.predictions import as_predictions
+from verirec.exceptions import PredictionError, PropensityError
+from verirec.nuisance.propensities.base import Propensities
+
+SMALLEST: Final = 1e-50
+_ANY_SHAPE = (2**31 - 1, 2**31 - 1)
+"""A function's grid, until a log says how large it is."""
+
+
+class GivenPropensity(Propensities):
+    """Propensities from a matrix, a function of (users, items), or anything that has a value for every cell.
+
+    Parameters
+    ----------
+    values
+        Shape (n_users, n_items); or a function of two flat arrays of positions; or `CellValues`, such as a simulated
+        world's `propensity_values`. All in (0, 1].
+    floor
+        As in `Propensities`; by default none.
+
+    Examples
+    --------
+    >>> GivenPropensity([[0.1, 0.2], [0.3, 0.4]]).at([0, 1], [1, 1]).tolist()
+    [0.2, 0.4]
+    >>> GivenPropensity([[0.1, 0.0]])
+    Traceback (most recent call last):
+    verirec.exceptions.PropensityError: propensities must be above 0 and at most 1; 1 of 2 are not (first: 0)
+    """
+
+    def __init__(self, values: Any, *, floor: float = 0.0) -> None:
+        if isinstance(values, CellValues):
+            cells = values
+        elif callable(values) and not isinstance(values, type):
+            cells = as_predictions(values, *_ANY_SHAPE)
+        else:
+            matrix = as_array("propensities", values, error=PropensityError)
+            if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+                raise PropensityError(
+                    "given propensities must be a matrix of numbers or a function of (users, items); got "
+                    f"{matrix.dtype} of shape {matrix.shape}"
+                )
+            cells = as_predictions(_checked(matrix), *matrix.shape)
+        super().__init__(cells.shape, floor)
+        self.values = cells
+        self._given = values
+
+    @cached_property
+    def inverse_total(self) -> float:
+        """The sum of 1/p over the whole grid."""
+        if self.shape == _ANY_SHAPE:
+            raise PropensityError(
+                "a function's propensities have no grid of their own; use on_grid((n_users, n_items))"
+            )
+        return super().inverse_total
+
+    def on_grid(self, shape: tuple[int, int]) -> GivenPropensity:
+        """Return the same propensities for a grid of this size, which a function does not know by itself."""
+        is_function = callable(self._given) and not isinstance(self._given, CellValues)
+        return GivenPropensity(as_predictions(self._given, *shape), floor=self.floor) if is_function else self
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Look the propensities up, and check them."""
+        try:
+            found = self.values.cells(users, items)
+        except PredictionError as error:
+            raise PropensityError(str(error).replace("prediction function", "propensity function")) from None
+        return _checked(found)
+
+
+class LoggedPropensity(Propensities):
+    """The propensities that the log itself has, on its own pairs.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, propensities=[0.5, 0.2])
+    >>> LoggedPropensity(log).at([1], [1]).tolist()
+    [0.2]
+    >>> LoggedPropensity(log).at([0], [1])
+    Traceback (most recent call last):
+    verirec.exceptions.PropensityError: the log has no propensity for 1 of the 1 pairs that are needed
+    """
+
+    known_everywhere = False
+
+    def __init__(self, log: FeedbackLog, *, floor: float = 0.0) -> None:
+        if checked_log(log).propensities is None:
+            raise PropensityError("the log has no column of propensities; name one with propensity=...")
+        super().__init__((log.n_users, log.n_items), floor)
+        self.rows = as_predictions((log.users, log.items, log.propensities), log.n_users, log.n_items)
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Look the propensities up."""
+        return observed_only(self.rows, users, items)
+
+
+def observed_only(rows: CellValues, users: Positions, items: Positions) -> npt.NDArray[Any]:
+    """Return values that are known on observed pairs; a `PropensityError` elsewhere."""
+    try:
+        return rows.cells(users, items)
+    except PredictionError as error:
+        _, _, rest = str(error).partition("do not cover ")
+        raise PropensityError(f"the log has no propensity for {rest.partition(' (')[0]}") from None
+
+
+def _checked(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    wrong = ~((values >= SMALLEST) & (values <= 1))
+    if wrong.any() and (values[wrong] > 0).all() and (values[wrong] < SMALLEST).all():
+        raise PropensityError(f"propensities must be at least {SMALLEST:g}, or weights leave the range of numbers")
+    if wrong.any():
+        raise PropensityError(
+            f"propensities must be above 0 and at most 1; {int(wrong.sum()):,} of {values.size:,} are not "
+            f"(first: {values[wrong].ravel()[0]:g})"
+        )
+    return values

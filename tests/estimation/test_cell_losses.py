@@ -1,0 +1,125 @@
+"""The losses of predictions, cell by cell: from logits where there are some, from probabilities elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import verirec as vr
+from plain_formulas.inaccuracy import LOSSES
+from refusals import check_refusal
+from verirec.data.predictions import as_predictions
+from verirec.estimation.cell_losses import CellLosses
+from verirec.exceptions import PredictionError
+from verirec.losses import get_loss
+
+LOGITS = np.array([[-50.0, -3.0, 0.0, 50.0], [50.0, 0.5, -50.0, 2.0], [700.0, -700.0, 36.0, 38.0]])
+SHAPE = LOGITS.shape
+USERS, ITEMS = (axis.ravel() for axis in np.indices(SHAPE))
+FACTORS = vr.Factors(LOGITS, np.eye(SHAPE[1]))
+
+
+def losses_of(predictions, loss="log", **options):
+    return CellLosses(as_predictions(predictions, *SHAPE), get_loss(loss), **options)
+
+
+def softplus(z):
+    return z + math.log1p(math.exp(-z)) if z > 0 else math.log1p(math.exp(z))
+
+
+def probability(z):
+    return 1 / (1 + math.exp(-z)) if z > 0 else math.exp(z) / (1 + math.exp(z))
+
+
+def of_all_cells(losses):
+    """Give l(f, 0) and l(f, 1) of all cells, by pairs and by a block, which must agree."""
+    by_pair, by_block = (
+        losses.of_rows(USERS, ITEMS),
+        losses.cells(np.arange(SHAPE[0])[:, None], np.arange(SHAPE[1])[None, :]),
+    )
+    for pairs, block in zip(by_pair, by_block, strict=True):
+        np.testing.assert_allclose(block.ravel(), pairs, rtol=1e-14, atol=1e-15)
+    negative, difference = by_pair
+    return negative, negative + difference
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        FACTORS,
+        (LOGITS, np.eye(4)),
+        vr.Factors(LOGITS - 7, np.eye(4), np.full(3, 2.0), np.full(4, 4.0), 1.0),
+        vr.Factors(LOGITS.astype(np.float32), np.eye(4, dtype=np.float32)),
+    ],
+    ids=["factors", "tuple", "constants", "single precision"],
+)
+def test_the_log_loss_of_logistic_factors_is_softplus_and_finite(factors):
+    negative, positive = of_all_cells(losses_of(factors))
+    assert np.isfinite([negative, positive]).all()
+    flat = LOGITS.ravel().tolist()
+    assert negative.tolist() == pytest.approx([softplus(z) for z in flat], rel=1e-12, abs=1e-12)
+    assert positive.tolist() == pytest.approx([softplus(-z) for z in flat], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("clip", [1e-6, 0.1])
+def test_with_a_clip_it_is_that_of_clipped_probabilities(clip):
+    losses = losses_of(FACTORS, clip=clip)
+    negative, positive = of_all_cells(losses)
+    clipped = [min(max(probability(z), clip), 1 - clip) for z in LOGITS.ravel().tolist()]
+    assert negative.tolist() == pytest.approx([LOSSES["log"](f, 0) for f in clipped], rel=1e-9)
+    assert positive.tolist() == pytest.approx([LOSSES["log"](f, 1) for f in clipped], rel=1e-9)
+    assert losses.count_clipped(USERS, ITEMS) == sum(
+        not clip <= probability(z) <= 1 - clip for z in LOGITS.ravel().tolist()
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_other_losses_of_logistic_factors_are_of_their_probabilities(loss):
+    negative, positive = of_all_cells(losses_of(FACTORS, loss))
+    values = [probability(z) for z in LOGITS.ravel().tolist()]
+    assert negative.tolist() == pytest.approx([LOSSES[loss](f, 0) for f in values], rel=1e-12, abs=1e-15)
+    assert positive.tolist() == pytest.approx([LOSSES[loss](f, 1) for f in values], rel=1e-12, abs=1e-15)
+
+
+def test_factors_without_a_link_are_probabilities_themselves():
+    values = np.random.default_rng(0).uniform(0.1, 0.9, SHAPE)
+    identity = vr.Factors(values, np.eye(SHAPE[1]), link="identity")
+    for one, other in zip(of_all_cells(losses_of(identity)), of_all_cells(losses_of(values)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    outside = vr.Factors(LOGITS, np.eye(SHAPE[1]), link="identity")
+    message = "^the log loss needs probabilities strictly between 0 and 1; .*; these look like scores or ratings: turn "
+    check_refusal(lambda: losses_of(outside).of_rows(USERS, ITEMS), PredictionError, message)
+
+
+def test_wrong_predictions_are_counted_among_the_pairs_asked_for_or_over_the_grid():
+    values = np.full(SHAPE, 0.5)
+    values[0, 0] = values[2, 3] = 1
+    one = (np.array([0]), np.array([0]))
+    message = r"; {} predictions are not \(first: .*\); clip=1e-6 would keep them inside$"
+    for counts_grid, said in ((False, "1 of 1"), (True, "2 of 12")):
+        losses = losses_of(values, counts_grid=counts_grid)
+        check_refusal(lambda losses=losses: losses.of_rows(*one), PredictionError, message.format(said))
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [(0.0, "clip=1e-6"), (1.0, "clip=1e-6"), (1 + 1e-9, "clip=1e-6"), (-1e-9, "clip=1e-6"), (1.01, "these look like")]
+    + [(value, "these look like scores or ratings: turn them into probabilities first") for value in (-0.1, 5.0, 37.5)],
+)
+@pytest.mark.parametrize("counts_grid", [False, True])
+def test_only_what_is_outside_by_rounding_should_be_clipped(value, hint, counts_grid):
+    values = np.full(SHAPE, 0.5)
+    values[0, 0], values[2, 3] = 0.0, value
+    losses = losses_of(values, counts_grid=counts_grid)
+    check_refusal(lambda: losses.of_rows(USERS, ITEMS), PredictionError, rf" predictions are not \(.*\); {hint}")
+
+
+@pytest.mark.parametrize(("loss", "clip"), [("squared", None), ("squared", 0.1), ("log", 0.1)])
+def test_a_clip_is_named_only_where_it_would_help(loss, clip):
+    """NaN cannot be clipped, and only the log loss minds 0 and 1."""
+    values = as_predictions(lambda users, items: np.full(np.broadcast(users, items).shape, 0.5), *SHAPE)
+    values.cells = lambda users, items: np.full(np.broadcast(users, items).shape, np.nan)
+    losses = CellLosses(values, get_loss(loss), clip=clip)
+    check_refusal(lambda: losses.of_rows(USERS, ITEMS), PredictionError, r" loss needs .* are not \(first: [^;]*\)$")
