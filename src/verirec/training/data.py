@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
 from verirec.training.sorted_rows import SortedRows
 
 
 class Batch(NamedTuple):
-    """A random part of the log, O, and a random rectangle of the grid, D.
+    r"""A random part of the log, O, and a random rectangle of the grid, D.
 
-    A mean over D of something that differs on O, :math:`|D|^{-1} \\sum_D [a + o\\, b]`, is the mean of a over the
+    A mean over D of something that differs on O, :math:`|D|^{-1} \sum_D [a + o\, b]`, is the mean of a over the
     rectangle plus the log's density times the mean of b over the rows: no pair of D is ever looked up in the log.
 
     Parameters
@@ -31,6 +32,8 @@ class Batch(NamedTuple):
         Of these rows: positions, 0/1, and 1/p.
     grid_users, grid_items
         Positions that span the rectangle; empty for methods that do not look at the grid.
+    density
+        Share of the grid in the log.
     """
 
     rows: Tensor
@@ -40,10 +43,24 @@ class Batch(NamedTuple):
     weights: Tensor
     grid_users: Tensor
     grid_items: Tensor
+    density: float
+
+    def on_rows(self, model: Model) -> Tensor:
+        """Return a model's logits on the rows, shape (b,)."""
+        logits: Tensor = model(self.users, self.items)
+        return logits
+
+    def on_grid(self, model: Model) -> Tensor:
+        """Return a model's logits on the rectangle, shape (a, c)."""
+        return model.grid(self.grid_users, self.grid_items)
+
+    def over_log(self, values: Tensor) -> Tensor:
+        r"""Return :math:`|D|^{-1} \sum_O` of values of the rows: their mean, times the density."""
+        return self.density * values.mean()
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrainingData:
     """The rows to train on, with their propensities.
 
     Parameters
@@ -124,10 +141,10 @@ class Task:
         return SortedRows.of(self.log)
 
     @cached_property
-    def whole(self) -> Batch:
+    def all_rows(self) -> Batch:
         """All rows as one batch, for what needs no more of them than labels, here as whole numbers, and weights."""
         none, labels = torch.empty(0, device=self.device), torch.tensor(self.log.labels).to(self.device)
-        return Batch(none, none, none, labels, self.weights, none, none)
+        return Batch(none, none, none, labels, self.weights, none, none, self.density)
 
     def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
         return torch.tensor(values).to(self.device, dtype)
@@ -144,7 +161,7 @@ class Task:
         width = min(n_items, self.grid_cells, max(1, round((self.grid_cells * n_items / n_users) ** 0.5)))
         return min(n_users, max(1, self.grid_cells // width)), width
 
-    def glimpse(self, epoch: int) -> Batch:
+    def sample_batch(self, epoch: int) -> Batch:
         """Return one batch of random rows and a rectangle, without the rest of the epoch."""
         random = np.random.default_rng([self.seed, 6, epoch])
         rows = random.integers(len(self.log), size=min(self.batch_size, len(self.log)))
@@ -153,7 +170,8 @@ class Task:
         sizes = self._rectangle if self.grid_cells else (0, 0)
         sides = (random.integers(n, size=m) for n, m in zip(self.shape, sizes, strict=True))
         grid = (self._tensor(side, torch.int64) for side in sides)
-        return Batch(numbers, *pairs, self._tensor(self.log.labels[rows], torch.float32), self.weights[numbers], *grid)
+        labels = self._tensor(self.log.labels[rows], torch.float32)
+        return Batch(numbers, *pairs, labels, self.weights[numbers], *grid, self.density)
 
     @property
     def steps(self) -> int:
@@ -170,4 +188,4 @@ class Task:
         grid_items = torch.randint(self.shape[1], (self.steps, width), generator=random).to(self.device)
         parts = zip(*(column.tensor_split(self.steps) for column in columns), strict=True)
         for step, (rows, users, items, labels, weights) in enumerate(parts):
-            yield Batch(rows, users, items, labels, weights, grid_users[step], grid_items[step])
+            yield Batch(rows, users, items, labels, weights, grid_users[step], grid_items[step], self.density)

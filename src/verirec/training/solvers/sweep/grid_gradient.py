@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from verirec.training.sweeps.pairing import Pairing, Side
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
 
 CURVATURE: Final = 0.25
 """No logistic loss bends more."""
@@ -37,18 +37,18 @@ class Sigmoids:
 
     Parameters
     ----------
-    pairing
+    factors
         The model.
     """
 
-    def __init__(self, pairing: Pairing) -> None:
-        self.pairing = pairing
+    def __init__(self, factors: FactorBlocks) -> None:
+        self.factors = factors
 
     def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> None:
         """Turn to a side, 0 for users and 1 for items, and to those of the other that were chosen."""
-        self.own, other = self.pairing.sides[number].own, self.pairing.sides[number].other
+        self.own, other = self.factors.sides[number].own, self.factors.sides[number].other
         self.seen = other if chosen is None else other.index_select(0, chosen)
-        self.constant = torch.tensor(self.pairing.constant)
+        self.constant = torch.tensor(self.factors.constant)
         if chosen is not None:
             self.total, self.products = inputs.sum(0), other.T @ inputs
             self.line = _line(torch.addmm(self.constant, _spaced(self.own), _spaced(other).T))
@@ -59,12 +59,12 @@ class Sigmoids:
         self.values = torch.sigmoid(self.logits)
         return self.values
 
-    def bend(self) -> Tensor:
+    def remainder(self) -> Tensor:
         """Return what the last probabilities have beyond the line."""
         a, b = self.line
         return self.values.sub(self.logits, alpha=b).sub_(a)
 
-    def straight(self, part: slice) -> Tensor:
+    def linear_part(self, part: slice) -> Tensor:
         """Return what the line adds up to over all of the other side, times their inputs: shape (part, k)."""
         a, b = self.line
         return b * (self.own[part] @ self.products) + (a + b * float(self.constant)) * self.total
@@ -84,16 +84,16 @@ class OneLabel(Sigmoids):
         """Return the label."""
         return self.values
 
-    def bend(self) -> Tensor:
+    def remainder(self) -> Tensor:
         """Return 0: it is a line."""
         return torch.zeros(())
 
-    def straight(self, part: slice) -> Tensor:
+    def linear_part(self, part: slice) -> Tensor:
         """Return the label's part."""
         return self.values * self.total
 
 
-class GridPull:
+class GridGradient:
     """The gradient of the grid's part of the loss for one side, a part of that at a time.
 
     Parameters
@@ -112,7 +112,7 @@ class GridPull:
         self, f: Sigmoids, g: Sigmoids, number: int, chosen: Tensor | None, inputs: Tensor | None = None
     ) -> None:
         self.f, self.g, self.chosen = f, g, chosen
-        self.side: Side = f.pairing.sides[number]
+        self.side: Side = f.factors.sides[number]
         inputs = self.side.inputs if inputs is None else inputs
         self.gram, self.seen = inputs.T @ inputs, inputs if chosen is None else inputs.index_select(0, chosen)
         for one in (f, g):
@@ -130,8 +130,8 @@ class GridPull:
         if self.chosen is None:
             gradient = (p - g) @ self.seen
         else:
-            gradient = self.times * ((self.f.bend() - self.g.bend()) @ self.seen)
-            gradient += self.f.straight(part) - self.g.straight(part)
+            gradient = self.times * ((self.f.remainder() - self.g.remainder()) @ self.seen)
+            gradient += self.f.linear_part(part) - self.g.linear_part(part)
         return gradient
 
     def loss(self) -> Tensor:

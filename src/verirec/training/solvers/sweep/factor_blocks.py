@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from verirec.models.factors import FactorModel, Penalties
-from verirec.training.sweeps.arrays import large_array
+from verirec.training.solvers.sweep.arrays import large_array
 
 
 class Side(NamedTuple):
@@ -17,7 +17,7 @@ class Side(NamedTuple):
     Parameters
     ----------
     own, other
-        Matrices of the pairing, shapes (n, d) and (m, d).
+        Matrices of the factor blocks, shapes (n, d) and (m, d).
     columns
         Which columns of `own` are parameters; the same ones of `other` are what they are multiplied by.
     ridge
@@ -40,7 +40,7 @@ class Side(NamedTuple):
         return self.other[:, self.columns]
 
 
-class Pairing:
+class FactorBlocks:
     r"""The rows of users and items of a factor model.
 
     A user's row is :math:`[b_u, u_u, 1, x_u^\top A]`, an item's :math:`[1, v_i, b_i, y_i]`, where x and y are features

@@ -54,9 +54,9 @@ def descend(
     squares: Any,
     slopes: Any,
     levels: Any,
-    bend: Any,
+    curvature: Any,
     steps: int,
-    pace: Any,
+    damping: Any,
 ) -> None:
     """Improve all parameters at once by conjugate gradients, each on a quadratic of its own."""
     parameters, inputs = torch.from_numpy(own)[begin:end, first:last], torch.from_numpy(other)[:, first:last]
@@ -64,22 +64,22 @@ def descend(
     slope, bound = penalty * parameters, torch.zeros(end - begin)
     for rows, whose, met in _parts(begin, end, starts, others):
         slope.index_add_(0, whose - begin, _of(slopes, places, rows)[:, None] * inputs[met])
-        bound.index_add_(0, whose - begin, bend * _of(levels, places, rows))
+        bound.index_add_(0, whose - begin, curvature * _of(levels, places, rows))
     # Without rows and without a penalty there is no curvature, and no slope either.
     diagonal = (penalty + bound[:, None] * torch.from_numpy(squares)).clamp_min(_LEAST)
     change, direction, size = torch.zeros_like(slope), -slope / diagonal, (slope * slope / diagonal).sum(1)
     going = size > 0
     start = size
     for _ in range(steps):
-        bent = penalty * direction
+        curved = penalty * direction
         for rows, whose, met in _parts(begin, end, starts, others):
             given = inputs[met]
-            along = bend * _of(levels, places, rows) * torch.linalg.vecdot(given, direction[whose - begin])
-            bent.index_add_(0, whose - begin, along[:, None] * given)
+            along = curvature * _of(levels, places, rows) * torch.linalg.vecdot(given, direction[whose - begin])
+            curved.index_add_(0, whose - begin, along[:, None] * given)
         going &= size > 1e-12 * start
-        length = torch.where(going, size / (direction * bent).sum(1).clamp_min(_LEAST), 0.0)[:, None]
+        length = torch.where(going, size / (direction * curved).sum(1).clamp_min(_LEAST), 0.0)[:, None]
         change += length * direction
-        slope += length * bent
+        slope += length * curved
         before, size = size, (slope * slope / diagonal).sum(1)
         direction = -slope / diagonal + torch.where(going, size / before, 0.0)[:, None] * direction
-    parameters += float(pace) * change
+    parameters += float(damping) * change

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from verirec.training.sorted_rows import RowsOf, SortedRows
-from verirec.training.sweeps.arrays import large_array
-from verirec.training.sweeps.links import Quadratic
-from verirec.training.sweeps.pairing import Pairing, Side
+from verirec.training.solvers.sweep.arrays import large_array
+from verirec.training.solvers.sweep.majorizers import Majorizer
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
 from verirec.training.threads import no_denormals
 
 ROWS_A_THREAD: Final = 1 << 18
@@ -24,7 +24,7 @@ ROWS_A_THREAD: Final = 1 << 18
 def compiled_rows() -> ModuleType | None:
     """Return the compiled walks over rows, or `None` without numba."""
     try:
-        from verirec.training.sweeps import numba_rows
+        from verirec.training.solvers.sweep import numba_rows
     except ImportError:
         return None
     return numba_rows
@@ -44,7 +44,7 @@ class Rows:
     """
 
     def __init__(self, rows: SortedRows, threads: int, *, compiled: bool = True) -> None:
-        from verirec.training.sweeps import torch_rows
+        from verirec.training.solvers.sweep import torch_rows
 
         self.sorted = rows
         found = compiled_rows() if compiled else None
@@ -54,9 +54,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.sorted.by_user.others)
 
-    def logits(self, pairing: Pairing, out: Tensor | None = None) -> Tensor:
+    def logits(self, factors: FactorBlocks, out: Tensor | None = None) -> Tensor:
         """Return the logit of each row, shape (rows,), in an array that is given or a new one."""
-        return self.inner(pairing.users, pairing.items, pairing.constant, out)
+        return self.inner(factors.users, factors.items, factors.constant, out)
 
     def inner(self, users: Tensor, items: Tensor, constant: float = 0.0, out: Tensor | None = None) -> Tensor:
         """Return the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""
@@ -76,19 +76,19 @@ class Rows:
         self._walk(rows, work, part)
         return out
 
-    def descend(self, side: Side, number: int, above: Quadratic, pace: float = 1.0) -> None:
+    def descend(self, side: Side, number: int, above: Majorizer, damping: float = 1.0) -> None:
         r"""Improve all parameters of a side on the quadratic above the loss of its rows.
 
         With the change d of one's parameters, the inputs x of its rows, and slopes s and curvatures c there, it is
         :math:`\sum_O [s\,(x \cdot d) + \tfrac12 c\,(x \cdot d)^2]` and the penalties. Conjugate gradients start
         from no change: each step lowers it. They are preconditioned by what the diagonal would be, had all the inputs
-        the same squares. Of the way found, a part is gone: the pace.
+        the same squares. Of the way found, a part is gone: the damping.
         """
         rows, columns = self.sorted.sides[number], side.columns
         whole = (
             *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
             *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), above.slopes.numpy(), above.levels.numpy()),
-            *(np.float32(above.bend), above.steps, np.float32(pace)),
+            *(np.float32(above.curvature), above.steps, np.float32(damping)),
         )
         self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
 

@@ -61,15 +61,15 @@ def descend(
     squares: Any,
     slopes: Any,
     levels: Any,
-    bend: Any,
+    curvature: Any,
     steps: int,
-    pace: Any,
+    damping: Any,
 ) -> None:
     """Improve each one's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
     k = last - first
     most = np.diff(starts[begin : end + 1]).max()
     curvatures, work = np.empty(most, np.float32), np.empty((5, k), np.float32)
-    slope, diagonal, change, direction, bent = work[0], work[1], work[2], work[3], work[4]
+    slope, diagonal, change, direction, curved = work[0], work[1], work[2], work[3], work[4]
     for one in range(begin, end):
         low, high = starts[one], starts[one + 1]
         for j in range(k):
@@ -77,11 +77,11 @@ def descend(
         bound = np.float32(0)
         for row in range(low, high):
             place = places[row] if len(places) else row
-            pull, curvatures[row - low] = slopes[place], bend * levels[place]
+            slope_of_row, curvatures[row - low] = slopes[place], curvature * levels[place]
             bound += curvatures[row - low]
             given = other[others[row], first:last]
             for j in range(k):
-                slope[j] += pull * given[j]
+                slope[j] += slope_of_row * given[j]
         size = np.float32(0)
         for j in range(k):
             change[j] = 0
@@ -94,31 +94,31 @@ def descend(
             if not size > np.float32(1e-12) * start:
                 break
             for j in range(k):
-                bent[j] = ridge[j] * direction[j]
-            _bend(others[low:high], other, first, last, curvatures, direction, bent)
-            size = _step(size, slope, diagonal, change, direction, bent)
+                curved[j] = ridge[j] * direction[j]
+            _curve(others[low:high], other, first, last, curvatures, direction, curved)
+            size = _step(size, slope, diagonal, change, direction, curved)
         for j in range(k):
-            own[one, first + j] += pace * change[j]
+            own[one, first + j] += damping * change[j]
 
 
 @njit(nogil=True, fastmath=_FAST, cache=True)
-def _bend(met: Any, other: Any, first: int, last: int, curvatures: Any, direction: Any, bent: Any) -> None:
-    """Add what the rows' quadratics bend along a direction."""
+def _curve(met: Any, other: Any, first: int, last: int, curvatures: Any, direction: Any, curved: Any) -> None:
+    """Add what the rows' quadratics curve along a direction."""
     for row in range(len(met)):
         given = other[met[row], first:last]
         along = curvatures[row] * _inner(given, direction)
         for j in range(last - first):
-            bent[j] += along * given[j]
+            curved[j] += along * given[j]
 
 
 @njit(nogil=True, fastmath=_FAST, cache=True)
-def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, bent: Any) -> Any:
+def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, curved: Any) -> Any:
     """Go down along the direction, find the next one, and give the size of what is left of the slope."""
-    length = size / max(_inner(direction, bent), _LEAST)
+    length = size / max(_inner(direction, curved), _LEAST)
     left = np.float32(0)
     for j in range(len(slope)):
         change[j] += length * direction[j]
-        slope[j] += length * bent[j]
+        slope[j] += length * curved[j]
         left += slope[j] * slope[j] / diagonal[j]
     for j in range(len(slope)):
         direction[j] = -slope[j] / diagonal[j] + left / size * direction[j]
