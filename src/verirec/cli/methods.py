@@ -22,7 +22,7 @@ def methods_command(as_json: AsJson = False) -> None:
             "name": name,
             "summary": one.summary,
             "uses_propensities": one.uses_propensities,
-            "corrects_noise": one.needs_rates,
+            "corrects_noise": one.correction != "none",
             "paper": one.paper,
         }
         for name, one in catalogue.items()

@@ -6,15 +6,14 @@ Needs torch: ``pip install 'verirec[train]'``.
 from verirec.methods.balancing import DRV2, IPSV2, SDR
 from verirec.methods.base import Method
 from verirec.methods.catalogue import catalogue
-from verirec.methods.denoising import OME, OMEDR, OMEEIB, OMEIPS
-from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, TDR
+from verirec.methods.doubting import LCDMF, RMF, TMF
+from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, OMEDR, OMEEIB, TDR
 from verirec.methods.information import CVIB, DAMF, DIB
 from verirec.methods.multiple import MR
-from verirec.methods.naive import LCDMF, MF, RMF, TMF
 from verirec.methods.paths import PenaltyPath, fit_path
-from verirec.methods.saving import load
-from verirec.methods.top import Recommendations
-from verirec.methods.weighting import IPS, SNIPS
+from verirec.methods.weighting import IPS, MF, OME, OMEIPS, SNIPS
+from verirec.training.recommendations import Recommendations
+from verirec.training.recommender import Recommender, TrainingReport, load
 
 __all__ = [
     "CVIB",
@@ -44,6 +43,8 @@ __all__ = [
     "Method",
     "PenaltyPath",
     "Recommendations",
+    "Recommender",
+    "TrainingReport",
     "catalogue",
     "fit_path",
     "load",

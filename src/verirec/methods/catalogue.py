@@ -6,12 +6,11 @@ from typing import Final
 
 from verirec.methods.balancing import DRV2, IPSV2, SDR
 from verirec.methods.base import Method
-from verirec.methods.denoising import OME, OMEDR, OMEEIB, OMEIPS
-from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, TDR
+from verirec.methods.doubting import LCDMF, RMF, TMF
+from verirec.methods.imputing import DR, DRBIAS, DRJL, DRMSE, EIB, MRDRJL, OMEDR, OMEEIB, TDR
 from verirec.methods.information import CVIB, DAMF, DIB
 from verirec.methods.multiple import MR
-from verirec.methods.naive import LCDMF, MF, RMF, TMF
-from verirec.methods.weighting import IPS, SNIPS
+from verirec.methods.weighting import IPS, MF, OME, OMEIPS, SNIPS
 
 _ALL: Final[tuple[type[Method], ...]] = (
     *(MF, OME, TMF, RMF, LCDMF),

@@ -169,9 +169,9 @@ class TrainingData:
         numbers = self._tensor(rows, torch.int64)
         sizes = self._rectangle if self.grid_cells else (0, 0)
         sides = (random.integers(n, size=m) for n, m in zip(self.shape, sizes, strict=True))
-        grid = (self._tensor(side, torch.int64) for side in sides)
+        grid_users, grid_items = (self._tensor(side, torch.int64) for side in sides)
         labels = self._tensor(self.log.labels[rows], torch.float32)
-        return Batch(numbers, *pairs, labels, self.weights[numbers], *grid, self.density)
+        return Batch(numbers, *pairs, labels, self.weights[numbers], grid_users, grid_items, self.density)
 
     @property
     def steps(self) -> int:

@@ -1,60 +1,27 @@
-"""The only loop: epochs, judging, stopping, checkpoints."""
+"""The only loop: epochs, validation, patience, checkpoints."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
-from verirec.models import Model
 from verirec.training.checkpoints import read_tensors, write_tensors
-from verirec.training.learner import Learner
-from verirec.training.stopping import HeldOut, Patience
-from verirec.training.task import Task
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import Batch
+from verirec.training.schedule import FixedRates
+from verirec.training.solvers import Solver
 from verirec.training.threads import one_thread
+from verirec.training.validation import Patience, Validator
 
 _RUNAWAY: Final = 1e4
 _ADVICE: Final = "lower learning_rate, raise the penalties or, of methods that have it, take correction='forward'"
-
-
-class Trainable(Protocol):
-    """What the loop asks of a method."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Get ready for an epoch."""
-
-    def passes(self, epoch: int) -> Iterator[dict[str, Tensor]]:
-        """Train for an epoch, a step or a sweep at a time; gives losses by name, detached."""
-
-    @property
-    def passes_between(self) -> int:
-        """How many of these pass at least between two judgements: on a small log they take a few milliseconds."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether more training would change nothing."""
-
-    def learners(self) -> dict[str, Learner]:
-        """Return all that is trained, by name."""
-
-    def more_state(self) -> dict[str, Tensor]:
-        """Return what else a checkpoint needs."""
-
-    def load_more(self, state: dict[str, Tensor]) -> None:
-        """Take it back."""
-
-    def facts(self) -> dict[str, float]:
-        """Return what the history should show of an epoch besides losses."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +39,7 @@ class Plan:
     key
         What a checkpoint must have been made with to be gone on from.
     progress
-        Told (epoch, epochs, held-out error or NaN).
+        Told (epoch, epochs, validation error or NaN).
     """
 
     epochs: int
@@ -89,7 +56,7 @@ class Outcome:
     Parameters
     ----------
     history
-        One entry an epoch: mean losses, facts, and the held-out error where it was estimated.
+        One entry an epoch: mean losses, facts, and the validation error where it was estimated.
     reason
         Why it stopped, in words.
     best_epoch, best_value
@@ -102,107 +69,129 @@ class Outcome:
     best_value: float = float("nan")
 
 
-def train(
-    method: Trainable, model: Model, task: Task, held_out: HeldOut | None, patience: int | None, plan: Plan
-) -> Outcome:
-    """Train a method's model on a task, and leave it in its best state.
+class Trainer:
+    """Trains models by a solver, and leaves the prediction model in its best state.
 
     Parameters
     ----------
-    method
-        Which has built its learners.
-    model
-        The one to be judged and kept.
-    task
-        Rows and batches.
-    held_out
-        Judges the model; without it the last state is kept.
+    name
+        Of the method, for messages.
+    solver
+        With its objective and its models.
+    schedule
+        Of the noise rates.
+    validator
+        Judges the prediction model; without it the last state is kept.
+    cold
+        Positions of users and items without rows.
     patience
-        Judgements without a better one after which training stops; `None` for never.
+        Validations without a better one after which training stops; `None` for never.
+    plan
+        How long, and where checkpoints go.
     """
-    run = _Run(method, model, task, held_out, Patience(patience), plan)
-    with one_thread():
-        run.resume()
-        while run.outcome.reason == "":
-            run.epoch()
-        run.keep_best()
-    return run.outcome
 
-
-class _Run:
     def __init__(
-        self, method: Trainable, model: Model, task: Task, held_out: HeldOut | None, patience: Patience, plan: Plan
+        self,
+        name: str,
+        solver: Solver,
+        schedule: FixedRates,
+        validator: Validator | None,
+        cold: tuple[Tensor, Tensor],
+        patience: int | None,
+        plan: Plan,
     ) -> None:
-        self.method, self.model, self.task, self.held_out = method, model, task, held_out
-        self.patience, self.plan, self.outcome = patience, plan, Outcome()
-        self.done = self.since_judged = 0
+        self.name, self.solver, self.schedule, self.validator, self.cold = name, solver, schedule, validator, cold
+        self.patience, self.plan, self.outcome = Patience(patience), plan, Outcome()
+        self.models, self.model = solver.models, solver.models["prediction"]
+        self.done = self.since_validated = 0
         self.best: dict[str, Tensor] = {}
 
-    def epoch(self) -> None:
-        """Train for an epoch, judge if it is time to, and decide whether to go on."""
-        self.method.begin_epoch(self.done)
+    def run(self) -> Outcome:
+        """Train until the epochs are over, patience is, or there is nothing left to gain."""
+        with one_thread():
+            self._resume()
+            while self.outcome.reason == "":
+                self._epoch()
+            self._keep_best()
+        self.schedule.finish()
+        return self.outcome
+
+    def _epoch(self) -> None:
+        """Train for an epoch, validate if it is time to, and decide whether to go on."""
+        entry = self._train_epoch()
+        converged = self.solver.converged and not self.schedule.waiting
+        last = self.done >= self.plan.epochs or converged
+        if not all(math.isfinite(value) for value in entry.values()) or abs(entry["loss"]) > _RUNAWAY:
+            self._diverged()
+        elif self.since_validated >= self.solver.validation_interval or last:
+            self._validate(entry)
+            if self.outcome.reason == "" and last:
+                self.outcome.reason = "converged" if converged else f"all {self.plan.epochs} epochs"
+            if self.plan.checkpoint is not None:
+                self._save(self.plan.checkpoint)
+        self.plan.progress(self.done, self.plan.epochs, entry.get("validation_error", math.nan))
+
+    def _train_epoch(self) -> dict[str, Any]:
+        """Train for an epoch; returns its entry in the history."""
+        self.models.epoch = self.done
+        self.schedule.begin_epoch(self.done, self.model)
+        self.solver.correct(self.schedule.correction)
         sums: dict[str, Tensor] = {}
         count = 0
-        for losses in self.method.passes(self.done):
+        for losses in self.solver.train_epoch(self.done, self._after_prediction):
             count += 1
             for name, value in losses.items():
                 sums[name] = sums[name] + value if name in sums else value
         self.done += 1
-        self.since_judged += count
-        entry: dict[str, Any] = {name: float(total) / count for name, total in sums.items()}
-        entry |= self.method.facts()
+        self.since_validated += count
+        entry = {name: float(total) / count for name, total in sums.items()}
+        entry |= self.solver.objective.facts(self.models) | self.schedule.facts()
         self.outcome.history.append(entry)
-        settled = self.method.settled
-        last = self.done >= self.plan.epochs or settled
-        if not all(math.isfinite(value) for value in entry.values()) or abs(entry["loss"]) > _RUNAWAY:
-            self._diverged()
-        elif self.since_judged >= self.method.passes_between or last:
-            self._judge(entry)
-            if self.outcome.reason == "" and last:
-                self.outcome.reason = "settled" if settled else f"all {self.plan.epochs} epochs"
-            if self.plan.checkpoint is not None:
-                self._save(self.plan.checkpoint)
-        self.plan.progress(self.done, self.plan.epochs, entry.get("held_out", math.nan))
+        return entry
 
-    def _judge(self, entry: dict[str, Any]) -> None:
-        self.since_judged = 0
-        if self.held_out is not None:
-            self.model.eval()
-            # Terms over the grid train users and items without ratings too: what they learn is nobody's.
-            self.model.forget_cold(*self.task.cold)
-            entry["held_out"] = self.held_out(self.model)
-            self.model.train()
-            if self.patience.better(entry["held_out"], self.done):
-                self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
-            if self.patience.over:
-                self.outcome.reason = f"no better held-out error for {self.patience.waited} judgements"
+    def _after_prediction(self, make_batch: Callable[[], Batch]) -> NoiseCorrection:
+        self.schedule.after_prediction(self.model, make_batch)
+        return self.schedule.correction
+
+    def _validate(self, entry: dict[str, Any]) -> None:
+        self.since_validated = 0
+        if self.validator is None:
+            return
+        self.model.eval()
+        # Terms over the grid train users and items without ratings too: what they learn is nobody's.
+        self.model.forget_cold(*self.cold)
+        entry["validation_error"] = self.validator(self.model)
+        self.model.train()
+        if self.patience.better(entry["validation_error"], self.done):
+            self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        if self.patience.over:
+            self.outcome.reason = f"no better validation error for {self.patience.waited} validations"
 
     def _diverged(self) -> None:
         if not self.best:
             raise TrainingError(
-                f"{self.method.name} diverged in epoch {self.done}, before any state was worth keeping: {_ADVICE}"
+                f"{self.name} diverged in epoch {self.done}, before any state was worth keeping: {_ADVICE}"
             )
         self.outcome.reason = f"diverged in epoch {self.done}"
         warn_caller(
-            f"{self.method.name} diverged in epoch {self.done}; the state of epoch {self.patience.best_epoch} is kept. "
+            f"{self.name} diverged in epoch {self.done}; the state of epoch {self.patience.best_epoch} is kept. "
             f"To train on: {_ADVICE}",
             DivergenceWarning,
         )
 
-    def keep_best(self) -> None:
-        """Put the best state back, if any was judged."""
+    def _keep_best(self) -> None:
+        """Put the best state back, if any was validated."""
         if self.best:
             self.model.load_state_dict(self.best)
         if not all(bool(torch.isfinite(one).all()) for one in self.model.parameters()):
-            raise TrainingError(f"{self.method.name} diverged in epoch {self.done}: {_ADVICE}")
+            raise TrainingError(f"{self.name} diverged in epoch {self.done}: {_ADVICE}")
         self.outcome.best_epoch = self.patience.best_epoch if self.best else self.done
         self.outcome.best_value = self.patience.best if self.best else math.nan
 
     def _save(self, path: Path) -> None:
-        tensors = {f"best.{name}": value for name, value in self.best.items()}
-        tensors |= {f"more.{name}": value for name, value in self.method.more_state().items()}
-        for learner_name, learner in self.method.learners().items():
-            tensors |= {f"learner.{learner_name}.{name}": value for name, value in learner.state().items()}
+        parts = {"best": self.best, "state": self.models.state, "schedule": self.schedule.state()}
+        parts |= {f"learner.{name}": learner.state() for name, learner in self.models.by_name.items()}
+        tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
         facts = {
             "kind": "checkpoint",
             "key": self.plan.key,
@@ -213,7 +202,7 @@ class _Run:
         }
         write_tensors(path, tensors, facts)
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Go on from the checkpoint, if that is wanted and there is one."""
         path = self.plan.checkpoint
         if path is None or not self.plan.resume or not path.exists():
@@ -226,8 +215,10 @@ class _Run:
         self.done, self.outcome.history, self.outcome.reason = facts["done"], facts["history"], facts["reason"]
         self.patience = Patience(**facts["patience"])
         self.best = _under("best.", tensors)
-        self.method.load_more(_under("more.", tensors))
-        for name, learner in self.method.learners().items():
+        for name, value in _under("state.", tensors).items():
+            self.models.state[name] = value.to(self.models.state[name].device)
+        self.schedule.load(_under("schedule.", tensors))
+        for name, learner in self.models.by_name.items():
             learner.load(_under(f"learner.{name}.", tensors))
 
 

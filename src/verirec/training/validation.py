@@ -1,4 +1,4 @@
-"""When to stop: an honest estimate of the error on rows that were held out, and how long to wait for a better one."""
+"""Validation: an honest estimate of the error on rows that were held out, and how long to wait for a better one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.rows import LoggedPairs
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
-from verirec.training.cells import ModelCells
+from verirec.training.model_cells import ModelCells
 
 MOST_LOGIT: Final = 4.0
 """Logits are cut off at it before they are judged: else a corrected loss, unbounded below, rewards overconfidence."""
@@ -20,7 +20,7 @@ SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all, in estimators that look at them."""
 
 
-class HeldOut:
+class Validator:
     """The error on held-out rows by one estimator, the same rows and the same unobserved pairs each time.
 
     Parameters
@@ -49,8 +49,10 @@ class HeldOut:
         """Estimate the error of a model as it is now."""
         log = self.pairs.log
         cells = ModelCells(model, (log.n_users, log.n_items), MOST_LOGIT)
-        study = make_problem(cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed)
-        return study.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
+        problem = make_problem(
+            cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed
+        )
+        return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
 
 
 @dataclass

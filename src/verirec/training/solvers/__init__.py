@@ -7,12 +7,13 @@ from typing import Protocol
 
 from torch import Tensor
 
+from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch
 from verirec.training.learner import Learners
 from verirec.training.objective import Objective
 
-AfterPrediction = Callable[[Callable[[], Batch]], Objective]
-"""Called when the prediction model has been trained on a batch, with what makes the batch; returns the objective to go
+AfterPrediction = Callable[[Callable[[], Batch]], NoiseCorrection]
+"""Called when the prediction model has been trained on a batch, with what makes the batch; returns the correction to go
 on with."""
 
 
@@ -21,13 +22,18 @@ class Solver(Protocol):
 
     name: str
     models: Learners
-    objective: Objective
-    """What is lowered; the trainer changes it as noise rates are learnt."""
     validation_interval: int
     """How many passes lie at least between two validations."""
 
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Train for an epoch, a pass at a time: a step or a sweep; yields losses by name, detached."""
+
+    @property
+    def objective(self) -> Objective:
+        """What is lowered."""
+
+    def correct(self, correction: NoiseCorrection) -> None:
+        """Go on with another noise correction."""
 
     @property
     def converged(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from torch import Tensor
 
+from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import Objective
@@ -38,6 +39,11 @@ class GradientSolver:
     def __init__(self, objective: Objective, models: Learners, data: TrainingData) -> None:
         self.objective, self.models, self.data = objective, models, data
 
+    def correct(self, correction: NoiseCorrection) -> None:
+        """Go on with another noise correction."""
+        if correction is not self.objective.correction:
+            self.objective = self.objective.corrected(correction)
+
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Train on every row once; yields losses by name."""
         # Modules of a user's own may draw from torch's global numbers, as dropout does: the same ones each time.
@@ -55,5 +61,5 @@ class GradientSolver:
                 value = self.models.minimise(-loss if step.maximise else loss, step.trained)
             losses[step.name] = -value if step.maximise else value
             if "prediction" in step.trained:
-                self.objective = after_prediction(lambda: batch)
+                self.correct(after_prediction(lambda: batch))
         return losses

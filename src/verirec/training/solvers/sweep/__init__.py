@@ -10,3 +10,8 @@ with the first sum only where errors are imputed, and then a = 0. Each sweep low
 rows' by what their logits say. What belongs to one user does not depend on what belongs to another, so that all users
 are improved at once, then all items.
 """
+
+from verirec.training.solvers.sweep.rows import compiled_rows
+from verirec.training.solvers.sweep.solver import SweepSolver
+
+__all__ = ["SweepSolver", "compiled_rows"]

@@ -59,7 +59,7 @@ class FactorBlocks:
 
     def __init__(self, model: FactorModel, penalties: Penalties, scale: float) -> None:
         self.model, k = model, model.dim
-        self.features = Features(model, penalties.features * scale) if _has_features(model) else None
+        self.features = Features(model, penalties.features * scale) if model.has_features else None
         width = k + 2 + (0 if self.features is None else self.features.items.shape[1])
         self.users, self.items = (large_array(n, width).zero_() for n in model.shape)
         self.users[:, k + 1] = self.items[:, 0] = 1
@@ -109,11 +109,6 @@ class FactorBlocks:
 def _move(parameter: Tensor, place: Tensor) -> None:
     place.copy_(parameter)
     parameter.data = place
-
-
-def _has_features(model: FactorModel) -> bool:
-    sides = model.user_features, model.item_features, model.user_logits, model.item_logits
-    return any(one is not None for one in sides)
 
 
 class Features:

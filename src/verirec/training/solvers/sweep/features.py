@@ -7,9 +7,9 @@ from typing import Final
 
 from torch import Tensor
 
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Features
 from verirec.training.solvers.sweep.grid_gradient import CURVATURE, GridGradient, Sigmoids
 from verirec.training.solvers.sweep.majorizers import Majorizer
-from verirec.training.solvers.sweep.factor_blocks import Features, FactorBlocks
 from verirec.training.solvers.sweep.rows import Rows
 
 _STEPS: Final = 8

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.training.sorted_rows import RowsOf, SortedRows
 from verirec.training.solvers.sweep.arrays import large_array
-from verirec.training.solvers.sweep.majorizers import Majorizer
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
+from verirec.training.solvers.sweep.majorizers import Majorizer
+from verirec.training.sorted_rows import RowsOf, SortedRows
 from verirec.training.threads import no_denormals
 
 ROWS_A_THREAD: Final = 1 << 18

@@ -9,6 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import ImputedLabels, PseudoLabels, mean_label
@@ -60,6 +61,11 @@ class SweepSolver:
         """Whether the last sweep changed next to nothing."""
         return self.sweeper.change < _CONVERGED
 
+    def correct(self, correction: NoiseCorrection) -> None:
+        """Go on with another noise correction."""
+        if correction is not self.objective.correction:
+            self.objective = self.objective.corrected(correction)
+
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Sweep once; yields losses by name."""
         self.sweeper.begin(epoch)
@@ -81,7 +87,7 @@ class SweepSolver:
             g = self.factors["imputation"]
             logits = self.sweeper.rows.logits(g)
             losses = {"loss": self._rows_and_grid(Sigmoids(g), torch.sigmoid(logits, out=large_array(len(logits))))}
-        self.objective = after_prediction(lambda: self.data.sample_batch(epoch))
+        self.correct(after_prediction(lambda: self.data.sample_batch(epoch)))
         if imputed is not None and imputed.constant is None:
             losses["imputation_loss"] = self._squares(imputed, logits)
         return losses

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from verirec.models import FactorModel
+from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learner
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.features import improve_features, improve_features_on_grid
 from verirec.training.solvers.sweep.grid_gradient import CURVATURE, EXACT_CELLS, LEAST_SAMPLE, GridGradient, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, RowsLoss
-from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.rows import Rows
-from verirec.training.data import Batch, TrainingData
 
 _SLIGHT: Final = 1e-6
 """What Gram matrices of float32 know of themselves."""

@@ -1,4 +1,4 @@
-"""Methods that take the log for the world: MF, and three that doubt its labels without knowing noise rates."""
+"""Methods that doubt the log's labels without knowing noise rates: T-MF, R-MF, LCD-MF."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
-from verirec.methods.weighting import RowLoss
-from verirec.training.task import Batch
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import Batch, TrainingData
+from verirec.training.learner import Learners
+from verirec.training.objective import Objective
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MF(RowLoss):
-    r"""Matrix factorisation on the log as it stands: :math:`|O|^{-1} \sum_O e`. Koren et al. (2009)."""
-
-    name: ClassVar[str] = "mf"
-    paper: ClassVar[str] = "Koren, Bell, Volinsky 2009, Matrix factorization techniques for recommender systems"
-    summary: ClassVar[str] = "the log taken for the world"
-    uses_propensities: ClassVar[bool] = False
-
-    def row_weights(self, batch: Batch) -> Tensor:
-        """Return one for all rows, so that their errors are averaged."""
-        return torch.tensor(1 / self.task_.density)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class TMF(MF):
+class TMF(Method):
     r"""Truncated loss: of each batch's positives, those with the largest losses are left out. Wang et al. (2021).
 
     After t steps a share :math:`\min(\alpha t, \epsilon_{\max})` of them; negatives all count.
@@ -42,7 +31,7 @@ class TMF(MF):
     """
 
     name: ClassVar[str] = "t-mf"
-    sweeps: ClassVar[bool] = False
+    uses_propensities: ClassVar[bool] = False
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (T-CE)"
     summary: ClassVar[str] = "drops the positives that fit worst"
 
@@ -51,15 +40,23 @@ class TMF(MF):
     drop_rate: float = 1e-4
     drop_most: float = 0.1
 
-    def build(self) -> None:
-        """Start counting steps."""
-        self.steps_ = 0
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Leave out the positives that fit worst."""
+        return _Truncated(correction, self.drop_rate, self.drop_most)
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the mean error of the rows that are kept."""
-        errors = self.errors_.errors(self.f(batch.users, batch.items), batch)
-        share = min(self.drop_rate * self.steps_, self.drop_most)
-        self.steps_ += 1
+
+@dataclass(frozen=True, eq=False)
+class _Truncated(Objective):
+    drop_rate: float
+    drop_most: float
+
+    def initial_state(self) -> dict[str, Tensor]:
+        return {"steps": torch.tensor(0)}
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        errors = self.correction.errors(batch.on_rows(models["prediction"]), batch)
+        share = min(self.drop_rate * int(models.state["steps"]), self.drop_most)
+        models.state["steps"] = models.state["steps"] + 1
         positive = torch.nonzero(batch.labels == 1).squeeze(1)
         dropped = int(share * len(positive))
         if dropped == 0:
@@ -69,17 +66,9 @@ class TMF(MF):
         kept[worst] = 0.0
         return (kept * errors).sum() / kept.sum()
 
-    def more_state(self) -> dict[str, Tensor]:
-        """Keep the count."""
-        return {"steps": torch.tensor(self.steps_)}
-
-    def load_more(self, state: dict[str, Tensor]) -> None:
-        """Go on counting."""
-        self.steps_ = int(state["steps"])
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RMF(MF):
+class RMF(Method):
     r"""Reweighted loss: rows count :math:`f^\beta` if positive, :math:`(1-f)^\beta` if not. Wang et al. (2021).
 
     Parameters
@@ -91,7 +80,7 @@ class RMF(MF):
     """
 
     name: ClassVar[str] = "r-mf"
-    sweeps: ClassVar[bool] = False
+    uses_propensities: ClassVar[bool] = False
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (R-CE)"
     summary: ClassVar[str] = "counts rows less that fit badly"
 
@@ -100,16 +89,25 @@ class RMF(MF):
     beta: float = 0.15
     detach: bool = True
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the weighted mean error."""
-        logits = self.f(batch.users, batch.items)
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Count rows less that the model does not believe."""
+        return _Reweighted(correction, self.beta, self.detach)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reweighted(Objective):
+    beta: float
+    detach: bool
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        logits = batch.on_rows(models["prediction"])
         believed = torch.sigmoid(torch.where(batch.labels == 1, logits, -logits))
         weights = believed**self.beta
-        return ((weights.detach() if self.detach else weights) * self.errors_.errors(logits, batch)).mean()
+        return ((weights.detach() if self.detach else weights) * self.correction.errors(logits, batch)).mean()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LCDMF(MF):
+class LCDMF(Method):
     r"""Label correction: a consensus of the label and the model's own output, :math:`(1 - c)\,r + c\,\bar f`.
 
     :math:`\bar f` is the model's output on the row, averaged over epochs with weight 1 - `memory`; c grows to `most`
@@ -123,7 +121,7 @@ class LCDMF(MF):
     """
 
     name: ClassVar[str] = "lcd-mf"
-    sweeps: ClassVar[bool] = False
+    uses_propensities: ClassVar[bool] = False
     paper: ClassVar[str] = "label correction as named in the paper's Table 2; the schedule is ours"
     summary: ClassVar[str] = "mixes labels with what the model says"
 
@@ -133,28 +131,27 @@ class LCDMF(MF):
     warm_up: int = 20
     memory: float = 0.9
 
-    def build(self) -> None:
-        """Start from the labels."""
-        self.outputs_ = self.task_.labels.clone()
-        self.trust_ = 0.0
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Learn from a consensus of labels and the model's own output."""
+        return _Consensus(correction, data.labels, self.most, self.warm_up, self.memory)
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Trust the model a little more."""
-        self.trust_ = self.most * min(1.0, epoch / self.warm_up)
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the mean error against the consensus."""
-        logits = self.f(batch.users, batch.items)
-        outputs = self.memory * self.outputs_[batch.rows] + (1 - self.memory) * torch.sigmoid(logits.detach())
-        self.outputs_[batch.rows] = outputs
-        share = self.trust_ * (2 * outputs - 1).abs()
+@dataclass(frozen=True, eq=False)
+class _Consensus(Objective):
+    labels: Tensor
+    most: float
+    warm_up: int
+    memory: float
+
+    def initial_state(self) -> dict[str, Tensor]:
+        return {"outputs": self.labels.clone()}
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        logits = batch.on_rows(models["prediction"])
+        known = models.state["outputs"]
+        outputs = self.memory * known[batch.rows] + (1 - self.memory) * torch.sigmoid(logits.detach())
+        known[batch.rows] = outputs
+        trust = self.most * min(1.0, models.epoch / self.warm_up)
+        share = trust * (2 * outputs - 1).abs()
         consensus = (1 - share) * batch.labels + share * outputs
-        return self.errors_.imputed(logits, consensus).mean()
-
-    def more_state(self) -> dict[str, Tensor]:
-        """Keep the outputs."""
-        return {"outputs": self.outputs_}
-
-    def load_more(self, state: dict[str, Tensor]) -> None:
-        """Take them back."""
-        self.outputs_ = state["outputs"].to(self.task_.device)
+        return self.correction.imputed(logits, consensus).mean()
