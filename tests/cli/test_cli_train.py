@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.methods.saving import FACTS, TENSORS
+from verirec.training.saving import FACTS, TENSORS
 from verirec.training.checkpoints import read_tensors, write_tensors
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -117,7 +117,7 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_audit(here, folder
     propensities = vr.LogisticPropensity().fit(log)
     own = vr.methods.OMEDR(epochs=5).fit(log, noise_rates=RATES, propensities=propensities)
     assert same_tensors(out, own.save(tmp_path / "own"))
-    assert lines[0] == f"ome-dr: the state of epoch {own.best_epoch_} of 5 is kept (all 5 epochs)"
+    assert lines[0] == f"ome-dr: the state of epoch {own.report_.best_epoch} of 5 is kept (all 5 epochs)"
 
     code, output, errors = here("evaluate", out, f"test_{kind}.csv", "-k", 3, "--json")
     assert (code, errors) == (0, "")
@@ -291,7 +291,7 @@ def test_a_run_killed_after_a_checkpoint_goes_on_to_the_same_bits(run, long_log,
     assert 0 < done < 300
     assert run(*long_run(long_log, tmp_path), "--resume")[0] == 0
     assert same_tensors(tmp_path, uninterrupted)
-    assert vr.load(tmp_path).history_ == vr.load(uninterrupted).history_
+    assert vr.load(tmp_path).report_.history == vr.load(uninterrupted).report_.history
     assert not checkpoint.exists()
 
 
@@ -348,7 +348,7 @@ def test_a_damaged_checkpoint_is_told_in_one_line(here, stopped):
 def test_without_resume_a_checkpoint_is_begun_anew(here, stopped):
     code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", stopped, *QUICK)
     assert (code, errors) == (0, "")
-    assert len(vr.load(stopped).history_) == 5
+    assert len(vr.load(stopped).report_.history) == 5
 
 
 # Mistakes
@@ -369,8 +369,8 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--set", "model=deep"), "model must be \"mf\", .*; got 'deep'"),
     (("strings.csv", "--set", "model=[1]"), 'model must be "mf", '),
     (("strings.csv", "--set", "device=nowhere"), "device.*nowhere"),
-    (("strings.csv", "--set", "stop_on=nope"), "stop_on must be one of "),
-    (("strings.csv", "--set", "stop_on=ome-dr"), "ome-dr.* needs noise_rates or an audit"),
+    (("strings.csv", "--set", "validation_estimator=nope"), "validation_estimator must be one of "),
+    (("strings.csv", "--set", "validation_estimator=ome-dr"), "ome-dr.* needs noise_rates or an audit"),
     (("ones.csv",), "both classes"),
     (("nope.csv",), "no file 'nope.csv'"),
     (("strings.csv", "--rho01", 0.6, "--rho10", 0.5), "rho01 [+] rho10 must be below 1"),

@@ -13,7 +13,7 @@ import verirec as vr
 from plain_formulas import methods as plain
 from verirec.data.predictions import as_predictions
 from verirec.methods import base, catalogue
-from verirec.training.task import Batch
+from verirec.training.data import Batch
 
 EVERY = tuple(catalogue)
 SWEEPING = tuple(name for name in EVERY if catalogue[name].sweeps)
@@ -21,7 +21,7 @@ BOTH = (*EVERY, *(f"{name} by gradient" for name in SWEEPING))
 """Every method by the solver that it takes by itself, and those that sweep by the other one too."""
 WITH_IMPUTATION = tuple(name for name in EVERY if "imputation_model" in catalogue[name]().get_params())
 WITH_PROPENSITIES = tuple(name for name in EVERY if "propensity_model" in catalogue[name]().get_params())
-DENOISING = tuple(name for name in EVERY if catalogue[name].needs_rates)
+DENOISING = tuple(name for name in EVERY if catalogue[name].corrects)
 RATES = vr.NoiseRates(0.2, 0.1)
 
 QUICK = {"epochs": 4, "batch_size": 48, "grid_cells": 64, "validation": 0.2, "dim": 3, "learning_rate": 0.05}
@@ -85,7 +85,7 @@ def fitted(name):
 
 def matrix(method, predictions=None):
     """Probabilities of all pairs."""
-    n_users, n_items = method.shape_
+    n_users, n_items = method.recommender_.shape
     given = method.predictions if predictions is None else predictions
     return as_predictions(given, n_users, n_items).block(np.arange(n_users), np.arange(n_items))
 
@@ -163,7 +163,7 @@ def state_of(method, **options):
         popular = vr.PopularityPropensity().fit(log).block(*sides)
         assert np.corrcoef(count, popular[0])[0, 1] > 0.99
         matrices["second_p"] = popular
-    corrected = method.needs_rates
+    corrected = method.corrects
     return plain.State(
         labels={(int(u), int(i)): float(r) for u, i, r in zip(log.users, log.items, log.labels, strict=True)},
         f=probabilities(method, method.f),

@@ -12,7 +12,7 @@ import verirec as vr
 from verirec.exceptions import NoiseRateWarning
 from verirec.methods import catalogue
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -84,7 +84,7 @@ def test_h_is_by_default_a_debiased_model_of_the_labels(name):
     rows, _ = vr.split(LOG, 0.2, by="random", random_state=np.random.default_rng([0, 3]))
     p = GIVEN["propensities"] * len(rows) / len(LOG)
     h = vr.LabelModel().fit(rows, 1 / p[rows.users, rows.items]).block(np.arange(30), np.arange(40))
-    method = fit(name, anchors="fixed", most_rate=0.45, epochs=1)
+    method = fit(name, anchors="fixed", max_rate=0.45, epochs=1)
     expected = bounded(1 - h.max(), h.min(), 0.45)
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=1e-6)
 
@@ -92,8 +92,8 @@ def test_h_is_by_default_a_debiased_model_of_the_labels(name):
 @pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
 def test_learnt_rates_are_cut_off_with_a_warning(anchors):
     h = np.full((30, 40), 0.4)
-    with pytest.warns(NoiseRateWarning, match="came out at most_rate=0.15, where they are cut off"):
-        method = fit("ome-dr", h=h, anchors=anchors, most_rate=0.15)
+    with pytest.warns(NoiseRateWarning, match="came out at max_rate=0.15, where they are cut off"):
+        method = fit("ome-dr", h=h, anchors=anchors, max_rate=0.15)
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == (0.15, 0.15)
 
 
@@ -114,7 +114,7 @@ def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
     assert len(compared) == 3
     for found, expected in compared:
         assert found == pytest.approx(expected)
-    history = [(entry["rho01"], entry["rho10"]) for entry in method.history_]
+    history = [(entry["rho01"], entry["rho10"]) for entry in method.report_.history]
     assert history[1:] == [found for found, _ in compared]
     assert history[0] == pytest.approx((1 - H.max(), H.min()))
     assert history[-1] == (method.noise_rates_.rho01, method.noise_rates_.rho10)
@@ -153,7 +153,7 @@ def test_by_batch_h_is_taken_where_f_was_smallest_and_largest_in_the_epoch_so_fa
 def test_rates_stay_where_they_start_until_f_has_learnt_something(anchors):
     start = (1 - H.max(), H.min())
     method = fit("ome-dr", h=H, anchors=anchors, refresh_after=2)
-    history = [(entry["rho01"], entry["rho10"]) for entry in method.history_]
+    history = [(entry["rho01"], entry["rho10"]) for entry in method.report_.history]
     assert history[:2] == [pytest.approx(start)] * 2
     assert history[2] != pytest.approx(start)
 
@@ -163,7 +163,7 @@ def test_fixed_rates_stay_at_the_extremes_of_h(name):
     events = []
     method = watched(name, lambda method, what, value: events.append(what), anchors="fixed")
     assert "rates" not in events
-    assert {(entry["rho01"], entry["rho10"]) for entry in method.history_} == {(1 - H.max(), H.min())}
+    assert {(entry["rho01"], entry["rho10"]) for entry in method.report_.history} == {(1 - H.max(), H.min())}
 
 
 def test_a_batch_trains_f_then_renews_the_rates_then_trains_g():
@@ -196,7 +196,7 @@ def test_given_rates_stay(name, anchors):
     method.fit(LOG, noise_rates=RATES, progress=lambda *at: events.append(method.noise_rates_), **GIVEN)
     assert events == [RATES] * 4
     assert method.noise_rates_ == RATES
-    assert all((entry["rho01"], entry["rho10"]) == (0.2, 0.1) for entry in method.history_)
+    assert all((entry["rho01"], entry["rho10"]) == (0.2, 0.1) for entry in method.report_.history)
 
 
 @pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
@@ -209,17 +209,17 @@ def test_audited_rates_stay(name):
     expected = (said[true == 1] == 0).mean(), said[true == 0].mean()
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=0.03)
     assert method.noise_rates_.covariance is not None
-    assert len({(entry["rho01"], entry["rho10"]) for entry in method.history_}) == 1
+    assert len({(entry["rho01"], entry["rho10"]) for entry in method.report_.history}) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue if name not in DENOISING])
 def test_methods_that_do_not_correct_for_noise_are_only_judged_with_rates(name):
-    with_rates = fit(name, fit={"noise_rates": RATES}, stop_on="naive", epochs=2)
-    without = fit(name, stop_on="naive", epochs=2)
+    with_rates = fit(name, fit={"noise_rates": RATES}, validation_estimator="naive", epochs=2)
+    without = fit(name, validation_estimator="naive", epochs=2)
     assert with_rates.noise_rates_ == RATES
     assert without.noise_rates_ is None
-    assert with_rates.history_ == without.history_
-    assert "rho01" not in with_rates.history_[0]
+    assert with_rates.report_.history == without.report_.history
+    assert "rho01" not in with_rates.report_.history[0]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_held_out_rows_are_judged_with_the_rates_that_training_started_from():
     """The default estimator is ome-dr, as with given rates, so that judgements of different epochs can be compared."""
     learnt = fit("ome-dr", h=H, anchors="fixed")
     given = fit("ome-dr", fit={"noise_rates": vr.NoiseRates(1 - H.max(), H.min())})
-    assert learnt.held_out_error_ == given.held_out_error_
+    assert learnt.report_.validation_error == given.report_.validation_error
 
 
 def test_rates_come_near_the_truth_where_weak_separability_holds():

@@ -32,7 +32,7 @@ from verirec.exceptions import ModelFileError, ParameterError, TrainingError
 from verirec.methods import catalogue
 from verirec.training.checkpoints import FORMAT, read_tensors, write_tensors
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -141,14 +141,14 @@ def test_training_again_starts_anew(name):
 @pytest.mark.parametrize("name", BOTH)
 def test_it_tells_how_training_went(name):
     method = fitted(name)
-    assert method.stopped_because_ == "all 4 epochs"
-    assert len(method.history_) == 4
-    for entry in method.history_:
+    assert method.report_.stopped_because == "all 4 epochs"
+    assert len(method.report_.history) == 4
+    for entry in method.report_.history:
         assert "loss" in entry
         assert all(isinstance(value, float) and math.isfinite(value) for value in entry.values())
-    judged = {epoch: entry["held_out"] for epoch, entry in enumerate(method.history_, 1) if "held_out" in entry}
+    judged = {epoch: entry["held_out"] for epoch, entry in enumerate(method.report_.history, 1) if "held_out" in entry}
     assert list(judged) == [2, 4]
-    assert method.held_out_error_ == min(judged.values()) == judged[method.best_epoch_]
+    assert method.report_.validation_error == min(judged.values()) == judged[method.report_.best_epoch]
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -180,25 +180,25 @@ def test_the_best_state_is_kept(name):
     """
     options = {"learning_rate": 0.3, "penalty_factors": 2.0 if name in ("ome", "ome-ips") else 0.01}
     long = fit(name, epochs=12, **options)
-    assert long.best_epoch_ < 12
-    short = fit(name, epochs=long.best_epoch_, **options)
+    assert long.report_.best_epoch < 12
+    short = fit(name, epochs=long.report_.best_epoch, **options)
     np.testing.assert_array_equal(matrix(long), matrix(short))
-    assert short.held_out_error_ == long.held_out_error_
+    assert short.report_.validation_error == long.report_.validation_error
 
 
 def test_it_stops_when_patience_is_over():
     method = fit("mf", learning_rate=0.1, epochs=200, penalty_factors=0.01, patience=2, solver="gradient")
-    held_out = [entry["held_out"] for entry in method.history_ if "held_out" in entry]
-    assert method.stopped_because_ == "no better held-out error for 2 judgements"
+    held_out = [entry["held_out"] for entry in method.report_.history if "held_out" in entry]
+    assert method.report_.stopped_because == "no better held-out error for 2 judgements"
     assert held_out.index(min(held_out)) == len(held_out) - 3
-    assert method.best_epoch_ == len(method.history_) - 4
+    assert method.report_.best_epoch == len(method.report_.history) - 4
 
 
 @pytest.mark.parametrize("name", BOTH)
 def test_without_held_out_rows_the_last_state_is_kept(name):
     method = fit(name, validation=0, penalty_factors=200.0)
-    assert math.isnan(method.held_out_error_)
-    assert method.best_epoch_ == 4
+    assert math.isnan(method.report_.validation_error)
+    assert method.report_.best_epoch == 4
     assert np.isfinite(matrix(method)).all()
 
 
@@ -256,7 +256,7 @@ def test_it_trains_every_kind_of_model(name, kind, tmp_path):
 @pytest.mark.parametrize("name", BOTH)
 def test_it_trains_without_constants(name):
     method = fit(name, constants=False, epochs=2)
-    assert not any("constant" in key for key in method.model_.state_dict())
+    assert not any("constant" in key for key in method.recommender_.model.state_dict())
     assert np.isfinite(matrix(method)).all()
 
 
@@ -268,7 +268,7 @@ def test_it_trains_a_module_of_ones_own(name, form, tmp_path):
     assert all(torch.equal(value, before[key]) for key, value in own.state_dict().items())
     with torch.no_grad():
         users, items = torch.arange(30).repeat_interleave(40), torch.arange(40).repeat(30)
-        expected = torch.sigmoid(method.model_.module(users, items)).view(30, 40).numpy()
+        expected = torch.sigmoid(method.recommender_.model.module(users, items)).view(30, 40).numpy()
     np.testing.assert_allclose(matrix(method), expected, rtol=1e-5)
     assert np.abs(matrix(method) - torch.sigmoid(own(users, items)).view(30, 40).detach().numpy()).max() > 1e-3
     check_refusal(lambda: method.save(tmp_path / "saved"), ParameterError, "cannot be saved by verirec")
@@ -284,7 +284,7 @@ def test_imputations_can_be_of_another_kind(name, kind):
         kind if isinstance(kind, str) else "", "CustomModel"
     )
     assert type(method.models_["imputation"]).__name__ == wanted
-    assert type(method.model_).__name__ == "FactorModel"
+    assert type(method.recommender_.model).__name__ == "FactorModel"
     assert np.isfinite(matrix(method)).all()
 
 
@@ -466,9 +466,9 @@ def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path
     assert seen == [5, 6, 7]
     whole = fit(name, **options)
     np.testing.assert_array_equal(matrix(method), matrix(whole))
-    assert method.history_ == whole.history_
-    assert method.best_epoch_ == whole.best_epoch_
-    assert method.held_out_error_ == whole.held_out_error_
+    assert method.report_.history == whole.report_.history
+    assert method.report_.best_epoch == whole.report_.best_epoch
+    assert method.report_.validation_error == whole.report_.validation_error
     for other, model in whole.models_.items():
         for key, value in model.state_dict().items():
             assert torch.equal(value, method.models_[other].state_dict()[key])
@@ -493,14 +493,14 @@ def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, solver
     whole = fit("ome-dr", log, **options)
     np.testing.assert_array_equal(matrix(again), matrix(whole))
     assert again.noise_rates_ == whole.noise_rates_
-    assert again.history_ == whole.history_
+    assert again.report_.history == whole.report_.history
 
 
 def test_going_on_from_a_finished_run_changes_nothing(tmp_path):
     given = {"checkpoint": tmp_path / "run", "propensities": small_world().propensities}
     first = fit("mf", small_world().log, fit=given)
     again = fit("mf", small_world().log, fit=given | {"resume": True})
-    assert len(again.history_) == len(first.history_) == 4
+    assert len(again.report_.history) == len(first.report_.history) == 4
     np.testing.assert_array_equal(matrix(again), matrix(first))
 
 
@@ -510,8 +510,8 @@ def test_going_on_from_a_run_that_was_stopped_changes_nothing(solver, tmp_path):
     options = {"learning_rate": 0.1, "epochs": 200, "penalty_factors": 0.01, "patience": 2, "solver": solver}
     first = fit("mf", small_world().log, fit=given, **options)
     again = fit("mf", small_world().log, fit=given | {"resume": True}, **options)
-    assert again.history_ == first.history_
-    assert again.stopped_because_ == first.stopped_because_
+    assert again.report_.history == first.report_.history
+    assert again.report_.stopped_because == first.report_.stopped_because
     np.testing.assert_array_equal(matrix(again), matrix(first))
 
 

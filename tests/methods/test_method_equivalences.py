@@ -12,7 +12,7 @@ from method_worlds import judge_often as judge_often
 import verirec as vr
 from plain_formulas import methods as plain
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -95,7 +95,7 @@ def test_a_full_log_with_propensities_of_1_is_the_world(other, solver):
 
 @SOLVERS
 def test_weights_that_are_all_one_constant_do_not_matter_where_they_are_normalised(solver):
-    given, options = {"propensities": np.full((30, 40), 0.25)}, {"stop_on": "naive", "solver": solver}
+    given, options = {"propensities": np.full((30, 40), 0.25)}, {"validation_estimator": "naive", "solver": solver}
     found = same(("snips", options), ("mf", options), small_world().log, **given)
     np.testing.assert_allclose(*found, atol=1e-4)
 
@@ -126,7 +126,7 @@ def test_where_everything_is_rated_eib_is_dr_jl(solver):
 
 @SOLVERS
 def test_eib_takes_no_notice_of_propensities(solver):
-    options = ("eib", {"stop_on": "naive", "solver": solver})
+    options = ("eib", {"validation_estimator": "naive", "solver": solver})
     left, _ = same(options, options)
     right, _ = same(options, options, small_world().log, propensities=np.full((30, 40), 0.5))
     np.testing.assert_array_equal(left, right)
@@ -140,7 +140,7 @@ def test_methods_that_say_they_use_no_propensities_do_not(name):
     from verirec.methods import catalogue
 
     assert not catalogue[name].uses_propensities
-    options = {"stop_on": "naive", "epochs": 2}
+    options = {"validation_estimator": "naive", "epochs": 2}
     given = [{"noise_rates": vr.NoiseRates(0.2, 0.1), "propensities": np.full((30, 40), p)} for p in (0.2, 0.7)]
     left, right = (matrix(fit(name, small_world().log, fit=one, **options)) for one in given)
     np.testing.assert_array_equal(left, right)

@@ -14,7 +14,7 @@ import verirec as vr
 from plain_formulas import methods as plain
 from verirec.methods import catalogue
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -29,7 +29,7 @@ def caught(name, seed=0, **parameters):
     """A method in the middle of training, and its state in plain matrices."""
     its = world(seed)
     fit = {"propensities": np.clip(its.propensities, 0.1, 0.9)}
-    if catalogue[name].needs_rates:
+    if catalogue[name].corrects:
         fit["noise_rates"] = RATES
     method = built(name, its.log, fit=fit, **parameters)
     options = {key: value for key, value in method.get_params().items() if isinstance(value, float)}
@@ -87,7 +87,7 @@ def test_the_imputation_model_minimises_its_plain_formula(name, loss, seed):
     close(method.imputation_loss(batch), plain.imputation_loss(name, state))
 
 
-@pytest.mark.parametrize("name", [name for name in plain.IMPUTATION if not catalogue[name].needs_rates])
+@pytest.mark.parametrize("name", [name for name in plain.IMPUTATION if not catalogue[name].corrects])
 def test_a_step_takes_the_loss_of_the_imputation_model_that_the_formula_gives(name):
     """As SDR and DR-V2 give their own weights, and TDR its epsilon, within the step."""
     method, _ = caught(name)

@@ -13,10 +13,10 @@ import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import ColdStartWarning, IdError, NotFittedError, ParameterError, UnknownIdError, VerirecError
 from verirec.methods import MF, catalogue
-from verirec.methods.top import top_items
+from verirec.training.recommendations import top_items
 from verirec.models import FactorModel
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -49,7 +49,7 @@ def with_cold():
 
 
 def every_pair(method):
-    n_users, n_items = method.shape_
+    n_users, n_items = method.recommender_.shape
     return np.repeat(np.arange(n_users), n_items), np.tile(np.arange(n_items), n_users)
 
 
@@ -59,7 +59,7 @@ def every_pair(method):
 @pytest.mark.parametrize("model", ["mf", "constants", "ncf"])
 def test_predictions_are_those_of_the_model(model):
     method = fit("mf", model=model, epochs=2)
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
     expected = state["constant"] + state["user_constants"][:, None] + state["item_constants"][None, :]
     if model == "mf":
         expected = expected + state["user_factors"] @ state["item_factors"].T
@@ -225,7 +225,7 @@ def test_what_is_no_log_is_refused(by_name, call):
 @pytest.mark.parametrize("model", ["mf", "ncf"])
 def test_similar_items_are_those_with_the_largest_cosines(model):
     method = fit("mf", model=model, epochs=2)
-    factors = method.model_.item_factors.detach().numpy()
+    factors = method.recommender_.model.item_factors.detach().numpy()
     cosines = [
         float(factors[8] @ one / np.linalg.norm(factors[8]) / np.linalg.norm(one)) if item != 8 else -np.inf
         for item, one in enumerate(factors)
@@ -258,8 +258,8 @@ def test_what_is_like_an_item_without_ratings_comes_with_a_warning(with_cold):
 
 def mean_logits(method):
     """Logits of everybody, those without ratings as the mean of the others."""
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
-    for side, cold in (("user", method.cold_users_), ("item", method.cold_items_)):
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
+    for side, cold in (("user", method.recommender_.cold_users), ("item", method.recommender_.cold_items)):
         for part in ("factors", "constants"):
             values = state[f"{side}_{part}"]
             np.testing.assert_allclose(
@@ -271,8 +271,8 @@ def mean_logits(method):
 
 
 def test_cold_users_and_items_are_predicted_from_what_all_have_in_common(with_cold):
-    assert np.flatnonzero(with_cold.cold_users_).tolist() == [30, 31, 32]
-    assert np.flatnonzero(with_cold.cold_items_).tolist() == [40, 41, 42, 43, 44]
+    assert np.flatnonzero(with_cold.recommender_.cold_users).tolist() == [30, 31, 32]
+    assert np.flatnonzero(with_cold.recommender_.cold_items).tolist() == [40, 41, 42, 43, 44]
     expected = 1 / (1 + np.exp(-mean_logits(with_cold)))
     with pytest.warns(ColdStartWarning, match="1 of these users and 5 of these items had no ratings"):
         found = with_cold.predict([31] * 45, np.arange(45))
@@ -317,7 +317,7 @@ def test_a_user_whose_ratings_are_all_held_out_is_cold():
     labels = np.r_[LOG.labels, np.arange(30) % 2]
     log = log_of(users, items, labels, n_users=60, n_items=40)
     method = fit("mf", log, validation=0.3, epochs=2, fit={"propensities": np.full((60, 40), 0.2)})
-    assert method.cold_users_.any()
+    assert method.recommender_.cold_users.any()
 
 
 # Other logs
@@ -356,7 +356,7 @@ def test_predictions_for_ids_that_the_model_does_not_know_are_those_of_cold_ones
     with pytest.warns(ColdStartWarning, match="does not know 1 of the log's users and 1 of its items"):
         cells = as_predictions(method.predictions_for(other), 3, 2)
     found = cells.block(range(3), range(2))
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
     constant, of_users, of_items = (
         (state["constant"], state["user_constants"], state["item_constants"])
         if constants
@@ -404,7 +404,7 @@ def test_what_was_saved_knows_who_was_cold(with_cold, tmp_path):
     "call",
     [
         lambda method: method.predictions,
-        lambda method: method.shape_,
+        lambda method: method.recommender_.shape,
         lambda method: method.predict([0], [0]),
         lambda method: method.recommend([0]),
         lambda method: method.similar_items(0),

@@ -27,11 +27,11 @@ from refusals import check_refusal
 from verirec.exceptions import MissingExtraWarning, ParameterError
 from verirec.methods import catalogue, sweeping
 from verirec.models import Penalties
-from verirec.training.sweeps import rows as rows_module
-from verirec.training.sweeps import solver as solver_module
+from verirec.training.solvers.sweep import rows as rows_module
+from verirec.training.solvers.sweep import solver as solver_module
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate"),
+    pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate"),
     # Told once a process: tests/training/sweeps/test_sweep_rows.py has a process of its own for it.
     pytest.mark.filterwarnings("ignore:The given NumPy array is not writable"),
 ]
@@ -87,7 +87,7 @@ def penalty_of(name):
 
 def corrected(name):
     labels = LOG.labels.astype(float)
-    return (labels - RATES.rho10) / RATES.kappa if catalogue[name].needs_rates else labels
+    return (labels - RATES.rho10) / RATES.kappa if catalogue[name].corrects else labels
 
 
 def weights_of(name):
@@ -117,13 +117,13 @@ def objective_of(method, g=None):
     else:
         loss = plain.entropy(put(weights), put(weights * labels))
     penalties = Penalties(method.penalty_constants, method.penalty_factors, method.penalty_features)
-    return plain.Objective(loss, method.model_, penalties, LOG.n_cells / worth)
+    return plain.Objective(loss, method.recommender_.model, penalties, LOG.n_cells / worth)
 
 
 def fresh(method):
     """Where a model might start from."""
     random = np.random.default_rng(1)
-    return {name: 0.3 * random.normal(size=value.shape) for name, value in plain.values_of(method.model_).items()}
+    return {name: 0.3 * random.normal(size=value.shape) for name, value in plain.values_of(method.recommender_.model).items()}
 
 
 # The same optimum
@@ -139,12 +139,12 @@ ALONE = ("mf", "ips", "snips", "dr", "ome", "ome-ips")
 )
 def test_sweeps_reach_the_optimum_that_lbfgs_reaches(name, kind):
     method = trained(name, **KINDS[kind])
-    assert not method.cold_users_.any()
+    assert not method.recommender_.cold_users.any()
     objective = objective_of(method)
-    best, found = objective.minimised(fresh(method)), plain.values_of(method.model_)
+    best, found = objective.minimised(fresh(method)), plain.values_of(method.recommender_.model)
     assert objective(found) == pytest.approx(objective(best), rel=1e-6)
     np.testing.assert_allclose(matrix(method), expit(objective.logits(best)), atol=1e-3)
-    assert method.stopped_because_ == "settled"
+    assert method.report_.stopped_because == "settled"
     if kind == "mf":
         assert np.abs(found["user_factors"] @ found["item_factors"].T).max() > 0.1
 
@@ -154,7 +154,7 @@ def test_a_penalty_so_large_that_all_factors_vanish_is_the_same_optimum_too(kind
     method = trained("ome-ips", penalty_factors=60.0, **KINDS[kind])
     objective = objective_of(method)
     best = objective.minimised(fresh(method))
-    assert objective(plain.values_of(method.model_)) == pytest.approx(objective(best), rel=1e-6)
+    assert objective(plain.values_of(method.recommender_.model)) == pytest.approx(objective(best), rel=1e-6)
     np.testing.assert_allclose(matrix(method), expit(objective.logits(best)), atol=1e-3)
 
 
@@ -165,7 +165,7 @@ def test_full_batches_of_adam_reach_it_as_well(name, kind):
     by_gradient = trained(name, "gradient", **options, **KINDS[kind])
     np.testing.assert_allclose(matrix(by_gradient), matrix(swept), atol=1e-3)
     objective = objective_of(swept)
-    both = [objective(plain.values_of(one.model_)) for one in (swept, by_gradient)]
+    both = [objective(plain.values_of(one.recommender_.model)) for one in (swept, by_gradient)]
     assert both[0] == pytest.approx(both[1], rel=1e-6)
 
 
@@ -212,31 +212,31 @@ def test_long_runs_of_adam_come_near_it(name):
 
 def test_it_ends_when_it_has_settled_and_not_before():
     method = trained("mf")
-    assert method.stopped_because_ == "settled"
-    assert len(method.history_) == method.best_epoch_ < 3_000
+    assert method.report_.stopped_because == "settled"
+    assert len(method.report_.history) == method.report_.best_epoch < 3_000
     shorter = trained("mf", epochs=5)
-    assert shorter.stopped_because_ == "all 5 epochs"
-    assert len(shorter.history_) == 5
+    assert shorter.report_.stopped_because == "all 5 epochs"
+    assert len(shorter.report_.history) == 5
 
 
 def test_the_state_with_the_least_held_out_error_is_kept():
     options = {"penalty_factors": 0.01, "patience": 3, "epochs": 200}
     method = fit("mf", **options)
-    judged = {epoch: entry["held_out"] for epoch, entry in enumerate(method.history_, 1) if "held_out" in entry}
-    assert method.stopped_because_ == "no better held-out error for 3 judgements"
-    assert list(judged) == list(range(2, len(method.history_) + 1, sweeping.PASSES_BETWEEN))
-    assert min(judged, key=judged.get) == method.best_epoch_ == len(method.history_) - 6
-    short = fit("mf", **options | {"epochs": method.best_epoch_})
+    judged = {epoch: entry["held_out"] for epoch, entry in enumerate(method.report_.history, 1) if "held_out" in entry}
+    assert method.report_.stopped_because == "no better held-out error for 3 judgements"
+    assert list(judged) == list(range(2, len(method.report_.history) + 1, sweeping.PASSES_BETWEEN))
+    assert min(judged, key=judged.get) == method.report_.best_epoch == len(method.report_.history) - 6
+    short = fit("mf", **options | {"epochs": method.report_.best_epoch})
     np.testing.assert_array_equal(matrix(short), matrix(method))
 
 
 @pytest.mark.parametrize("name", SWEEPING)
 def test_losses_in_the_history_fall_where_there_is_but_one_model(name):
     method = fit(name, penalty_factors=40.0, validation=0, epochs=8, fit={"noise_rates": RATES}, log=small_world().log)
-    losses = [entry["loss"] for entry in method.history_]
+    losses = [entry["loss"] for entry in method.report_.history]
     assert np.isfinite(losses).all()
     assert losses[-1] <= losses[0] + 1e-6
-    assert ("imputation_loss" in method.history_[0]) == (name not in ("mf", "ome", "ips", "snips", "dr", "ome-ips"))
+    assert ("imputation_loss" in method.report_.history[0]) == (name not in ("mf", "ome", "ips", "snips", "dr", "ome-ips"))
 
 
 @pytest.mark.parametrize("name", SWEEPING)
@@ -344,7 +344,7 @@ def test_an_unknown_solver_is_refused(solver):
 @pytest.mark.parametrize("name", ["ome", "ome-ips", "ome-eib", "ome-dr", "dr", "dr-jl"])
 def test_without_held_out_rows_a_penalty_below_the_bound_is_refused(name):
     options = {"solver": "sweep", "epochs": 1, "validation": 0, "fit": {"noise_rates": RATES}}
-    bound = fit(name, penalty_factors=90.0, **options).penalty_bound_
+    bound = fit(name, penalty_factors=90.0, **options).report_.penalty_bound
     message = f"the loss of {name} may have no minimum: take at least {bound:.3g}"
     check_refusal(lambda: fit(name, penalty_factors=0.9 * bound, **options), ParameterError, message)
 
@@ -472,7 +472,7 @@ def test_samples_depend_on_the_seed_alone(name, monkeypatch):
     of_large_grids(monkeypatch)
     one, again, other = (fit(name, random_state=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(matrix(one), matrix(again))
-    assert one.history_ == again.history_
+    assert one.report_.history == again.report_.history
     assert np.abs(matrix(one) - matrix(other)).max() > 1e-3
 
 
@@ -481,7 +481,7 @@ def test_samples_come_near_the_optimum_of_the_whole_grid(name, monkeypatch):
     whole = trained(name)
     of_large_grids(monkeypatch)
     sampled = trained(name, epochs=300)
-    assert sampled.stopped_because_ == "all 300 epochs"
+    assert sampled.report_.stopped_because == "all 300 epochs"
     np.testing.assert_allclose(matrix(sampled), matrix(whole), atol=0.05)
 
 
@@ -510,7 +510,7 @@ def test_a_run_killed_after_any_sweep_goes_on_to_the_same_bits(name, kind, optio
             fit(name, log, fit=kept | {"progress": stop_after(last)}, **options)
         again = fit(name, log, fit=kept | {"resume": True}, **options)
         np.testing.assert_array_equal(matrix(again), matrix(whole))
-        assert again.history_ == whole.history_
+        assert again.report_.history == whole.report_.history
         assert again.noise_rates_ == whole.noise_rates_
         for part, model in whole.models_.items():
             for key, value in model.state_dict().items():
@@ -530,7 +530,7 @@ def test_nothing_of_a_large_grids_size_is_ever_made():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     method = vr.methods.OMEDR(dim=2, epochs=2, solver="sweep").fit(log, noise_rates=RATES)
     more = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-    assert len(method.history_) == 2
+    assert len(method.report_.history) == 2
     # One byte a pair would be 10 GB.
     assert more < n_users * n_items / 20
 
@@ -576,7 +576,7 @@ def test_a_loss_of_ones_own_is_not_swept_over():
     HalfLoss.asked = False
     method = HalfLoss(epochs=2).fit(small_world().log, propensities=small_world().propensities)
     assert HalfLoss.asked
-    assert method.solver_ == "gradient"
+    assert method.report_.solver == "gradient"
     with pytest.raises(ParameterError, match="sweeps would lower its parent's loss, not its own"):
         HalfLoss(solver="sweep").fit(small_world().log, propensities=small_world().propensities)
 
@@ -588,18 +588,18 @@ def test_a_loss_of_ones_own_is_not_swept_over():
 )
 def test_without_penalties_there_are_finite_models_where_nobody_rated(name, options, compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr("verirec.training.sweeps.rows.compiled_rows", lambda: None)
+        monkeypatch.setattr("verirec.training.solvers.sweep.rows.compiled_rows", lambda: None)
     world = vr.simulate.world(30, 20, observed=0.2, random_state=0)
     log = vr.FeedbackLog.from_arrays(world.log.users, world.log.items, world.log.labels, n_users=33, n_items=22)
     method = vr.methods.catalogue[name](epochs=12, **options)
     method.fit(log, noise_rates=vr.NoiseRates(0.1, 0.1), propensities=np.full((33, 22), 0.2))
-    logits = method.model_.grid(torch.arange(33), torch.arange(22))
+    logits = method.recommender_.model.grid(torch.arange(33), torch.arange(22))
     assert bool(torch.isfinite(logits).all())
 
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_what_models_start_from_does_not_depend_on_threads(threads, monkeypatch):
-    monkeypatch.setattr("verirec.training.sweeps.rows.ROWS_A_THREAD", 10)
+    monkeypatch.setattr("verirec.training.solvers.sweep.rows.ROWS_A_THREAD", 10)
     world = vr.simulate.world(300, 400, observed=0.3, noise_rates=vr.NoiseRates(0.2, 0.1), random_state=0)
     fits, before = [], torch.get_num_threads()
     try:
@@ -609,8 +609,8 @@ def test_what_models_start_from_does_not_depend_on_threads(threads, monkeypatch)
             fits.append(vr.methods.OMEDR(epochs=3, solver="sweep").fit(world.log, **given))
     finally:
         torch.set_num_threads(before)
-    assert fits[0].history_ == fits[1].history_
-    assert torch.equal(fits[0].model_.user_factors, fits[1].model_.user_factors)
+    assert fits[0].report_.history == fits[1].report_.history
+    assert torch.equal(fits[0].recommender_.model.user_factors, fits[1].recommender_.model.user_factors)
 
 
 def test_weights_of_features_count_for_settling():
@@ -619,13 +619,13 @@ def test_weights_of_features_count_for_settling():
     found = vr.methods.MF(**options).fit(featured_log(), propensities=small_world().propensities)
     long = vr.methods.MF(**options, epochs=300, patience=None)
     long.fit(featured_log(), propensities=small_world().propensities)
-    assert found.stopped_because_ == "settled"
-    torch.testing.assert_close(found.model_.interactions, long.model_.interactions, atol=1e-4, rtol=1e-3)
+    assert found.report_.stopped_because == "settled"
+    torch.testing.assert_close(found.recommender_.model.interactions, long.recommender_.model.interactions, atol=1e-4, rtol=1e-3)
 
 
 def test_what_was_trained_by_is_told_and_saved(tmp_path):
     log, given = small_world().log, {"propensities": small_world().propensities}
     for solver in ("sweep", "gradient"):
         method = vr.methods.MF(solver=solver, epochs=2).fit(log, **given)
-        assert method.solver_ == solver
-        assert vr.load(method.save(tmp_path / solver)).solver_ == solver
+        assert method.report_.solver == solver
+        assert vr.load(method.save(tmp_path / solver)).report_.solver == solver

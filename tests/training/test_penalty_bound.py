@@ -181,5 +181,5 @@ def test_no_penalty_of_factors_makes_up_for_a_mean_target_above_1():
         method.fit(full_log(labels), noise_rates=NoiseRates(0.3, 0), propensities=np.full((6, 8), 0.5))
     except ParameterError:
         return
-    assert method.penalty_bound_ < 10
-    assert method.model_.constant.item() < 10
+    assert method.report_.penalty_bound < 10
+    assert method.recommender_.model.constant.item() < 10

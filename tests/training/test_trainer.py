@@ -16,9 +16,9 @@ from verirec.methods.base import STEPS_BETWEEN
 from verirec.models import FactorModel, Penalties
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner, minimise_together
-from verirec.training.loop import Plan, train
+from verirec.training.trainer import Plan, train
 from verirec.training.losses import LogLoss
-from verirec.training.stopping import HeldOut
+from verirec.training.validation import Validator
 from verirec.training.threads import one_thread
 
 SHAPE = 7, 9
@@ -91,7 +91,7 @@ def task(batch_size=10, seed=0):
 
 def a_judge():
     log = a_log(20, seed=9)
-    return HeldOut(log, GivenPropensity(known_propensities()).on_grid(SHAPE), "snips", None, "log", 0)
+    return Validator(log, GivenPropensity(known_propensities()).on_grid(SHAPE), "snips", None, "log", 0)
 
 
 def run(method, judge, patience=None, epochs=4, batch_size=10, **plan):

@@ -12,7 +12,7 @@ from scipy.special import expit
 import verirec as vr
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.models import FactorModel
-from verirec.training.stopping import MOST_LOGIT, SAMPLE, HeldOut, Patience
+from verirec.training.validation import MOST_LOGIT, SAMPLE, Validator, Patience
 
 RATES = vr.NoiseRates(0.2, 0.1)
 JUDGES = [name for name, estimator in ESTIMATORS.items() if not estimator.needs_all_propensities]
@@ -36,7 +36,7 @@ def a_model(spread=3.0, seed=0):
 def judged(world, name, **options):
     arguments = {"rates": RATES, "loss": "log", "seed": 4} | options
     propensities = vr.GivenPropensity(world.propensity_values).on_grid((150, 200))
-    return HeldOut(world.log, propensities, name, **arguments)
+    return Validator(world.log, propensities, name, **arguments)
 
 
 def estimated(world, model, name, *, rates=RATES, loss="log", seed=4):

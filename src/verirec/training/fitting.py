@@ -163,8 +163,8 @@ def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bo
     remedy = "or hold rows out, so that the best state can be kept (validation)"
     if has_factors and settings.penalty_factors < bound:
         raise NoMinimumError(
-            f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: take at "
-            f"least {bound:.3g}, {remedy}"
+            f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: "
+            f"take at least {bound:.3g}, {remedy}"
         )
     if min(settings.penalty_constants, settings.penalty_features) == 0:
         raise NoMinimumError(

@@ -10,7 +10,7 @@ from training.tasks import a_log, a_task
 from verirec.models import FactorModel, Penalties
 from verirec.models.factors import SideInformation
 from verirec.training.learner import Learner
-from verirec.training.sweeps.solver import Sweeper
+from verirec.training.solvers.sweep.sweeper import Sweeper
 
 SHAPE = 12, 9
 PENALTIES = Penalties(constants=4.0, factors=2.0, features=3.0)

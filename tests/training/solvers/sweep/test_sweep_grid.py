@@ -7,15 +7,15 @@ import pytest
 import torch
 from sweep_worlds import PENALTIES, a_model
 
-from verirec.training.sweeps.grid import GridPull, OneLabel, Sigmoids
-from verirec.training.sweeps.pairing import Pairing
+from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 
 SHAPE = 70, 90
 DRAWS, SAMPLE = 600, 20
 
 
 def sigmoids(seed, kind="mf"):
-    return Sigmoids(Pairing(a_model(kind, SHAPE, seed), PENALTIES, 2.0))
+    return Sigmoids(FactorBlocks(a_model(kind, SHAPE, seed), PENALTIES, 2.0))
 
 
 def imputed(what):
@@ -23,13 +23,13 @@ def imputed(what):
 
 
 def gradient(f, g, number, chosen):
-    pull = GridPull(f, g, number, chosen)
+    pull = GridGradient(f, g, number, chosen)
     return torch.cat([pull.of(part) for part in pull.parts()])
 
 
 def plain_sample(f, g, number, chosen):
     """All sums by the sample, with nothing left out of it."""
-    pull = GridPull(f, g, number, chosen)
+    pull = GridGradient(f, g, number, chosen)
     seen = f.seen[:, pull.side.columns]
     return torch.cat([pull.times * ((f.at(part) - g.at(part)) @ seen) for part in pull.parts()])
 
@@ -85,11 +85,11 @@ def test_the_whole_gradient_is_that_of_torch(number):
 
 
 def test_parts_are_all_of_a_side_once(monkeypatch):
-    from verirec.training.sweeps import grid
+    from verirec.training.solvers.sweep import grid
 
     monkeypatch.setattr(grid, "_PART_CELLS", 1_000)
     f = sigmoids(0)
-    pull = GridPull(f, OneLabel(0.5), 0, None)
+    pull = GridGradient(f, OneLabel(0.5), 0, None)
     assert [part.start for part in pull.parts()] == list(range(0, 70, 11))
     with torch.no_grad():
         torch.testing.assert_close(gradient(f, OneLabel(0.5), 0, None), pull.of(slice(0, 70)))
@@ -98,7 +98,7 @@ def test_parts_are_all_of_a_side_once(monkeypatch):
 def test_the_loss_is_the_mean_of_some_pairs():
     f, g = sigmoids(0), sigmoids(1)
     with torch.no_grad():
-        pull = GridPull(f, g, 0, None)
+        pull = GridGradient(f, g, 0, None)
         for part in pull.parts():
             pull.of(part)
         z = f.pairing.users @ f.pairing.items.T + f.pairing.constant

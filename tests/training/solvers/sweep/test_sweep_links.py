@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.special import expit
 
-from verirec.training.sweeps import links
-from verirec.training.sweeps.links import Entropy, Squares, largest_bend
+from verirec.training.solvers.sweep import links
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 
 EVERYWHERE = np.linspace(-30, 30, 1_201)
 FLOATS = {"allow_nan": False, "width": 32}
@@ -28,7 +28,7 @@ def squares(level, label, z):
 
 def made(kind, level, label):
     level, label = torch.tensor([level]), torch.tensor([label])
-    return Entropy(level, level * label) if kind is entropy else Squares(level, label)
+    return CrossEntropy(level, level * label) if kind is entropy else Squares(level, label)
 
 
 @pytest.mark.parametrize("kind", [entropy, squares])
@@ -65,14 +65,14 @@ def test_the_largest_bend_is_the_largest_second_derivative(least, more):
         (squares(1, y, z + step) - 2 * squares(1, y, z) + squares(1, y, z - step)) / step**2
         for y in (least, (2 * least + more) / 2, least + more)
     ]
-    assert largest_bend(least, least + more) == pytest.approx(np.max(bends), rel=1e-3)
+    assert largest_curvature(least, least + more) == pytest.approx(np.max(bends), rel=1e-3)
 
 
 def test_many_rows_are_each_row_by_itself(monkeypatch):
     random = torch.Generator().manual_seed(0)
     level, label, z = (torch.rand(50, generator=random) for _ in range(3))
     for kind in (entropy, squares):
-        one = lambda: Entropy(level, level * label) if kind is entropy else Squares(level, label)  # noqa: B023, E731
+        one = lambda: CrossEntropy(level, level * label) if kind is entropy else Squares(level, label)  # noqa: B023, E731
         whole = one().above(z.clone())
         expected = kind(level.double().numpy(), label.double().numpy(), z.double().numpy()).sum()
         assert float(whole.value) == pytest.approx(expected, rel=1e-5)

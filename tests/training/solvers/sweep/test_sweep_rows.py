@@ -12,11 +12,11 @@ from sweep_worlds import PENALTIES, World, a_model
 
 from training.tasks import a_log
 from verirec import FeedbackLog
-from verirec.training.sweeps import rows as rows_module
-from verirec.training.sweeps import torch_rows
-from verirec.training.sweeps.links import Entropy, Squares
-from verirec.training.sweeps.pairing import Pairing
-from verirec.training.sweeps.rows import Rows, compiled_rows
+from verirec.training.solvers.sweep import rows as rows_module
+from verirec.training.solvers.sweep import torch_rows
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.rows import Rows, compiled_rows
 
 pytestmark = [
     pytest.mark.skipif(compiled_rows() is None, reason="numba is not installed"),
@@ -48,7 +48,7 @@ EVERY_LOG = pytest.mark.parametrize("which", LOGS)
 IN_ORDER = """
 import warnings; warnings.simplefilter("error")
 import numpy as np, torch, verirec as vr
-from verirec.training.sweeps import rows, features
+from verirec.training.solvers.sweep import rows, features
 log = vr.FeedbackLog.from_arrays([0, 0, 1, 2, 2], [1, 3, 0, 2, 3], [0, 1, 0, 1, 1], n_users=4, n_items=5,
     user_features=np.eye(4), item_features=np.eye(5))
 if {compiled} is False:
@@ -106,7 +106,7 @@ def test_descents_agree(which, number, loss, kind):
     found = []
     for world, rows in both(which, kind):
         level, label = world.of_rows(0.5, 8)[0], world.of_rows(-0.3, 1.3, seed=4)[0]
-        made = Entropy(level, level * label) if loss == "entropy" else Squares(level, label)
+        made = CrossEntropy(level, level * label) if loss == "entropy" else Squares(level, label)
         side = world.pairing.sides[number]
         before = side.own.clone()
         rows.descend(side, number, made.above(rows.logits(world.pairing)))
@@ -120,7 +120,7 @@ def test_descents_agree(which, number, loss, kind):
 def test_parameters_without_rows_shrink_to_nothing():
     for world, rows in both("most have no row"):
         level = world.of_rows(0.5, 8)[0]
-        rows.descend(world.pairing.sides[0], 0, Entropy(level, level / 2).above(rows.logits(world.pairing)))
+        rows.descend(world.pairing.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
         idle = [user for user in range(9) if user not in (3, 5)]
         assert float(world.pairing.sides[0].parameters[idle].abs().max()) < 1e-5
 
@@ -131,7 +131,7 @@ def test_descents_of_many_rows_agree_a_part_at_a_time(monkeypatch):
         monkeypatch.setattr(torch_rows, "_AT_ONCE", at_once)
         world, rows = both("some rows")[1]
         level = world.of_rows(0.5, 8)[0]
-        rows.descend(world.pairing.sides[0], 0, Entropy(level, level / 2).above(rows.logits(world.pairing)))
+        rows.descend(world.pairing.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
         found.append(world.pairing.users.clone())
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
@@ -147,7 +147,7 @@ def test_any_number_of_threads_gives_the_same_bits(which, compiled, monkeypatch)
         assert rows.threads == min(threads, len(world.log))
         level = world.of_rows(0.5, 8)[0]
         for number, side in enumerate(world.pairing.sides):
-            rows.descend(side, number, Entropy(level, level / 2).above(rows.logits(world.pairing)))
+            rows.descend(side, number, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
         sums = rows.gather(world.pairing.sides[1].other, 1, level, slice(1, len(world.pairing.items)))
         found.append((world.pairing.users.clone(), world.pairing.items.clone(), rows.logits(world.pairing), sums))
     for one in found[1:]:
@@ -176,7 +176,7 @@ def test_an_error_in_a_thread_is_not_lost(monkeypatch):
 def test_a_models_parameters_are_views_of_its_pairing():
     model = a_model()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    pairing = Pairing(model, PENALTIES, 1.0)
+    pairing = FactorBlocks(model, PENALTIES, 1.0)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     with torch.no_grad():
         pairing.users += 1

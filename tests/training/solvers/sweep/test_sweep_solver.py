@@ -10,9 +10,9 @@ from sweep_worlds import KINDS, PENALTIES, SHAPE, World, a_model
 
 from plain_formulas import sweeps as plain
 from verirec.training.learner import Learner
-from verirec.training.sweeps import solver
-from verirec.training.sweeps.grid import OneLabel, Sigmoids
-from verirec.training.sweeps.links import Entropy, Squares
+from verirec.training.solvers.sweep import solver
+from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 
 SLACK = 1e-6
 """Relative, for single precision."""
@@ -37,7 +37,7 @@ def check_never_rises(world, objective, sweep, times=6):
 def test_sweeps_of_cross_entropy_never_raise_it(kind, seed, spread):
     world = World(kind, seed=seed, spread=spread)
     (level, levels), (label, labels) = world.of_rows(0.5, 8), world.of_rows(0, 1, seed=4)
-    loss = Entropy(level, level * label)
+    loss = CrossEntropy(level, level * label)
     check_never_rises(
         world,
         world.objective(plain.entropy(levels, levels * labels)),
@@ -82,7 +82,7 @@ def test_what_is_given_is_the_mean_loss_as_it_was(kind):
     (level, levels), (label, labels) = world.of_rows(0.5, 8), world.of_rows(0, 1, seed=4)
     z = world.objective(None).logits(world.values())
     with torch.no_grad():
-        found = world.sweeper.on_rows(world.pairing, Entropy(level, level * label))
+        found = world.sweeper.on_rows(world.pairing, CrossEntropy(level, level * label))
     expected = plain.entropy(levels, levels * labels)(z)[0] / world.log.n_cells
     assert float(found) == pytest.approx(expected, rel=1e-5)
     z = world.objective(None).logits(world.values())
@@ -101,7 +101,7 @@ def test_sweeps_go_on_until_nothing_changes():
     with torch.no_grad():
         for number in range(800):
             world.sweeper.begin(number)
-            world.sweeper.on_rows(world.pairing, Entropy(level, level * label))
+            world.sweeper.on_rows(world.pairing, CrossEntropy(level, level * label))
             changes.append(world.sweeper.change)
     assert changes[-1] < 1e-5 < changes[0]
     objective = world.objective(plain.entropy(levels, levels * labels))
