@@ -38,12 +38,15 @@ class ModelSpec(NamedTuple):
         All penalties are multiplied by it.
     start
         Sets where it starts from; by default as any model.
+    make
+        Makes it, where it is of none of these kinds.
     """
 
     stream: int
     kind: Any = None
     penalty: float = 1.0
     start: Callable[[Model, TrainingData], None] = lambda model, data: None
+    make: Callable[[], Model] | None = None
 
 
 MakeObjective = Callable[[TrainingData, NoiseCorrection], Objective]
@@ -128,15 +131,18 @@ def _learners(
     """Build all models, in the order of their names."""
     data = prepared.data
 
-    def learner(spec: ModelSpec) -> Learner:
-        model = build_model(
+    def built(spec: ModelSpec) -> Model:
+        return build_model(
             settings.model if spec.kind is None else spec.kind,
             data.shape,
             settings.dim,
             constants=settings.constants,
             side=prepared.side,
             random=data.generator(0, spec.stream),
-        ).to(data.device)
+        )
+
+    def learner(spec: ModelSpec) -> Learner:
+        model = (spec.make() if spec.make is not None else built(spec)).to(data.device)
         spec.start(model, data)
         penalties = Penalties(
             constants=spec.penalty * settings.penalty_constants,
