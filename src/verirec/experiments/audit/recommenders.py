@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.estimate import make_problem
