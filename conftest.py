@@ -1,4 +1,4 @@
-"""Runs every snippet of the README and of docs/: Python blocks as they stand, and what shell blocks have `verirec` do."""
+"""Runs every snippet of the README and of docs/: Python blocks as they stand, `verirec` commands in shell blocks."""
 
 from __future__ import annotations
 
