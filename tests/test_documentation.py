@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import verirec
-from verirec.experiments import run_demo
+from verirec.assessment import run_demo
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -24,7 +24,7 @@ def test_every_link_to_a_file_of_ours_leads_to_one(page):
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, one in demo.audit.recommenders.items():
+    for name, one in demo.assessment.recommenders.items():
         logged, corrected = (
             f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
             for of in (one.estimates["naive"], one.estimates[one.main])

@@ -35,7 +35,7 @@ from verirec.nuisance.noise_rates import (
     AuditPlan,
     AuditSample,
     identified_region,
-    plan_audit,
+    plan_labels,
     weak_separability_test,
 )
 from verirec.nuisance.propensities import (
@@ -54,6 +54,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch when it is first asked for: it takes a second, and not everybody trains."""
+    if name == "assess":
+        return import_module("verirec.assessment").assess
     if name not in ("methods", "load"):
         raise AttributeError(f"module 'verirec' has no attribute {name!r}")
     try:
@@ -97,7 +99,7 @@ __all__ = [
     "identified_region",
     "load_dataset",
     "metrics",
-    "plan_audit",
+    "plan_labels",
     "read_log",
     "read_predictions",
     "sensitivity",

@@ -12,12 +12,12 @@ import typer.main
 
 from verirec import __version__
 from verirec.cli import datasets, demo, reproduce
-from verirec.cli.audit import audit_command
+from verirec.cli.assess import assess_command
 from verirec.cli.estimate import estimate_command
 from verirec.cli.evaluate import evaluate_command
 from verirec.cli.messages import in_options
 from verirec.cli.methods import methods_command
-from verirec.cli.plan_audit import plan_audit_command
+from verirec.cli.plan import plan_command
 from verirec.cli.recommend import recommend_command
 from verirec.cli.train import train_command
 from verirec.exceptions import VerirecError, VerirecWarning
@@ -36,8 +36,8 @@ app = typer.Typer(
     help="How good is a recommender really, when its feedback is selective and noisy?",
 )
 app.command("demo")(demo.demo)
-app.command("audit")(audit_command)
-app.command("plan-audit")(plan_audit_command)
+app.command("assess")(assess_command)
+app.command("plan")(plan_command)
 app.command("estimate")(estimate_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
