@@ -436,7 +436,7 @@ def test_a_plan_that_cannot_be_written_is_told_in_one_line(plan, folder, place):
 
 @pytest.mark.parametrize("place", ["taken/plan.csv", "."])
 def test_a_plan_that_cannot_be_written_is_told_before_any_work(plan, folder, monkeypatch, place):
-    monkeypatch.setattr("verirec.cli.plan_labels.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.cli.plan.load_log", lambda *_, **__: pytest.fail("the log was read"))
     assert plan("plain.csv", *GIVEN, out=folder / place)[0] == 2
 
 

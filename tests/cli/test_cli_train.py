@@ -147,13 +147,9 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     ]
     assert [float(row["score"]) for row in rows] == pytest.approx(wanted["score"].tolist())
 
-    code, _, errors = here(
-        "assess", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "assessment"
-    )
+    code, _, errors = here("assess", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "page")
     assert (code, errors) == (0, "")
-    shown = json.loads((tmp_path / "assessment" / "summary.json").read_text())["recommenders"]["mine"]["ome-dr"][
-        "value"
-    ]
+    shown = json.loads((tmp_path / "page" / "summary.json").read_text())["recommenders"]["mine"]["ome-dr"]["value"]
     estimates = vr.estimate(own.predictions, log, propensities=propensities, noise_rates=RATES, estimators="ome-dr")
     assert shown == pytest.approx(estimates["ome-dr"].value)
 
@@ -557,7 +553,7 @@ def test_a_model_that_is_none_is_told_in_one_line(here, model, tmp_path, damage,
     arguments = {
         "evaluate": (copy, "test_strings.csv"),
         "recommend": (copy, "--users", "u01"),
-        "assess": ("strings.csv", "--predictions", f"mine={copy}", *GIVEN, "--out", tmp_path / "assessment"),
+        "assess": ("strings.csv", "--predictions", f"mine={copy}", *GIVEN, "--out", tmp_path / "page"),
     }
     code, output, errors = here(verb, *arguments[verb])
     assert (code, output) == (2, "")
