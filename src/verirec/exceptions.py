@@ -114,6 +114,10 @@ class ModelFileError(DataError):
     """A file of a model or a checkpoint is missing, damaged, changed, or of a newer version."""
 
 
+class GridSizeError(DataError):
+    """A grid has too many pairs for what has to visit all of them."""
+
+
 class MemoryBudgetError(VerirecError, MemoryError):
     """A dense matrix would exceed the memory budget it was given."""
 

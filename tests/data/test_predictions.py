@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from verirec import Factors
 from verirec.data import as_predictions
-from verirec.data.grid import DenseCells
+from verirec.data.cells import DenseCells
 from verirec.exceptions import ParameterError, PositionError, PredictionError
 
 N_USERS, N_ITEMS = 4, 5

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from draws import fits, largest_z, z_scores
 from verirec import simulate
-from verirec.data.grid import DenseCells
+from verirec.data.cells import DenseCells
 from verirec.simulate import selection as selection_module
 from verirec.simulate.selection import LogisticSelection, draw_by_cell
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.assessment.findings import AssessedRecommender, Comparison
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import cell_keys
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.estimate import make_problem

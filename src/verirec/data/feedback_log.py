@@ -13,9 +13,9 @@ import pyarrow as pa
 from verirec.checks import as_array, number_array
 from verirec.data import gate
 from verirec.data.arrays import array_columns
+from verirec.data.cells import checked_positions
 from verirec.data.features import Features
 from verirec.data.frames import arrow_columns
-from verirec.data.grid import checked_positions
 from verirec.data.ids import IdMap
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array, real_number, whole_number
-from verirec.data.grid import cell_keys, checked_positions
+from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.pairs import repeated_rows, rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError
 from verirec.formatting import rows_in_words

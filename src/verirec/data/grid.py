@@ -1,234 +1,206 @@
-"""The grid of all user-item pairs: values defined on its cells, and walks over it in blocks."""
+"""The grid of all user-item pairs, and the only walks over it: in blocks, by threads, never over more than its cap."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import as_array
-from verirec.exceptions import ParameterError, PositionError
+from verirec.data.cells import CellValues, Positions
+from verirec.data.parts import parts_of
+from verirec.exceptions import GridSizeError
 
-Positions = npt.NDArray[np.integer[Any]]
-
-MOST_CELLS: Final = 4_000_000_000
-"""Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
-SAMPLE_CELLS: Final = 10_000_000
-"""Cells that stand for a larger grid."""
+Block = tuple[Positions, Positions]
+"""Positions of users and of items, both flat: the rectangle of their pairs."""
+Result = TypeVar("Result")
 
 BLOCK_CELLS: Final = 1 << 20
 """Cells of one block: 8 MB a float64 array, small enough to stay near the processor."""
+MAX_CELLS: Final = 4_000_000_000
+"""Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
+SAMPLE_CELLS: Final = 10_000_000
+"""Cells that stand for a larger grid."""
+_SIDE: Final = 1_000
+"""Users, and items, of a random rectangle."""
 
 
-_GATHERED: Final = 1 << 16
-"""Pairs whose vectors are looked up at a time."""
+@dataclass(frozen=True)
+class Grid:
+    """All pairs of users and items, as something to walk over.
 
+    Whatever visits the pairs of a grid asks this for them. A walk over all pairs costs time that grows with their
+    number; beyond `max_cells` a random sample stands for them or, where it cannot, `GridSizeError` is raised.
 
-class CellValues(ABC):
-    """A number for every cell of the grid, worked out where it is asked for and never stored whole.
-
-    A subclass sets `shape`, the grid's (n_users, n_items), and writes `cells`, which takes positions that broadcast
-    against each other and trusts them; pairs (`at`) and rectangles (`block`) follow, and check theirs.
-    """
-
-    shape: tuple[int, int]
-    parallel: ClassVar[bool] = True
-    """Whether two threads may ask at once; False where a user's own code gives the values."""
-
-    def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
-        """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
-        return None
-
-    @property
-    def covered(self) -> npt.NDArray[np.int64] | None:
-        """The cells that have a value, by `cell_keys` in ascending order, where not all have one; else `None`."""
-        return None
-
-    @abstractmethod
-    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Return the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""
-
-    def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
-        return self.cells(*pair_positions(users, items, self.shape))
-
-    def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""
-        return self.cells(*block_positions(users, items, self.shape))
-
-
-class DenseCells(CellValues):
-    """Values held in a matrix of shape (n_users, n_items)."""
-
-    def __init__(self, matrix: npt.NDArray[Any]) -> None:
-        self.matrix = matrix.view()
-        self.matrix.flags.writeable = False
-        self.shape = (matrix.shape[0], matrix.shape[1])
-
-    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Look the cells up."""
-        if _is_rectangle(users, items) and _is_run(users[:, 0]) and _is_run(items[0]):
-            # A view of consecutive rows and columns, many times faster than a gather.
-            return self.matrix[users[0, 0] : users[-1, 0] + 1, items[0, 0] : items[0, -1] + 1]
-        return self.matrix[users, items]
-
-
-class FactorCells(CellValues):
-    r"""Inner products of user and item vectors plus constants, :math:`u_a \cdot v_b + c_a + d_b + g`."""
-
-    def __init__(
-        self,
-        user_factors: npt.NDArray[Any],
-        item_factors: npt.NDArray[Any],
-        user_constants: npt.NDArray[Any],
-        item_constants: npt.NDArray[Any],
-        constant: float = 0.0,
-    ) -> None:
-        self.shape = (len(user_factors), len(item_factors))
-        self.user_factors, self.item_factors = user_factors, item_factors
-        self.user_constants, self.item_constants = user_constants, item_constants
-        self.constant = constant
-
-    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Multiply; a rectangle is one matrix product."""
-        if _is_rectangle(users, items):
-            products = self.user_factors[users[:, 0]] @ self.item_factors[items[0]].T
-        elif users.ndim == 1 and users.shape == items.shape:
-            # In parts: the vectors of all pairs together would take many times the room of the result.
-            products = np.empty(len(users), np.result_type(self.user_factors, self.item_factors))
-            for part in parts_of(len(users), size=_GATHERED):
-                products[part] = np.einsum("nk,nk->n", self.user_factors[users[part]], self.item_factors[items[part]])
-        else:
-            products = np.einsum("...k,...k->...", self.user_factors[users], self.item_factors[items])
-        return np.asarray(products + self.user_constants[users] + (self.item_constants[items] + self.constant))
-
-
-def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Iterator[tuple[Positions, Positions]]:
-    """Walk over the whole grid in rectangles of at most `max_cells` cells, row by row.
+    Parameters
+    ----------
+    shape
+        (n_users, n_items).
+    block_cells
+        Cells visited at a time. Sums over the grid depend on it in their last digits.
+    max_cells
+        The largest grid of which every cell is visited.
+    sample_cells
+        Cells that stand for a larger one.
+    threads
+        Blocks that are worked on at once, where that is safe.
+    progress
+        Called with the number of cells visited and that of all to be visited, after each block.
 
     Examples
     --------
-    >>> [(len(users), len(items)) for users, items in blocks(5, 4, max_cells=8)]
+    >>> [(len(users), len(items)) for users, items in Grid((5, 4), block_cells=8).blocks()]
     [(2, 4), (2, 4), (1, 4)]
-    >>> [(len(users), len(items)) for users, items in blocks(2, 5, max_cells=3)]
+    >>> [(len(users), len(items)) for users, items in Grid((2, 5), block_cells=3).blocks()]
     [(1, 3), (1, 2), (1, 3), (1, 2)]
+    >>> Grid((3, 4)).total(lambda users, items: users * items)
+    18.0
     """
-    width = min(n_items, max_cells)
-    height = max(1, max_cells // width)
-    for top in range(0, n_users, height):
-        users = np.arange(top, min(top + height, n_users))
-        for left in range(0, n_items, width):
-            yield users, np.arange(left, min(left + width, n_items))
+
+    shape: tuple[int, int]
+    block_cells: int = BLOCK_CELLS
+    max_cells: int = MAX_CELLS
+    sample_cells: int = SAMPLE_CELLS
+    threads: int = 2
+    progress: Callable[[int, int], None] | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of pairs."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def fits(self) -> bool:
+        """Whether every pair may be visited."""
+        return self.n_cells <= self.max_cells
+
+    def blocks(self, random: np.random.Generator | None = None) -> Iterator[Block]:
+        """Walk over all pairs in rectangles of at most `block_cells` cells, row by row.
+
+        Beyond `max_cells`, over random rectangles of about `sample_cells` cells in all if there is a generator to draw
+        them (a user or an item may be drawn twice); without one, `GridSizeError`.
+        """
+        if self.fits:
+            return self._all_blocks()
+        if random is None:
+            raise GridSizeError(
+                f"{self.shape[0]:,} users x {self.shape[1]:,} items are {self.n_cells:,} pairs, above the "
+                f"{self.max_cells:,} that may all be visited"
+            )
+        return self._random_blocks(random)
+
+    def _all_blocks(self) -> Iterator[Block]:
+        n_users, n_items = self.shape
+        width = min(n_items, self.block_cells)
+        height = max(1, self.block_cells // width)
+        # One array of items for all blocks that have them all: a list of many blocks stays small.
+        all_items = np.arange(width)
+        for top in range(0, n_users, height):
+            users = np.arange(top, min(top + height, n_users))
+            yield users, all_items
+            for left in range(width, n_items, width):
+                yield users, np.arange(left, min(left + width, n_items))
+
+    def _random_blocks(self, random: np.random.Generator) -> Iterator[Block]:
+        height, width = (min(_SIDE, size) for size in self.shape)
+        for _ in range(max(1, self.sample_cells // (height * width))):
+            yield random.integers(self.shape[0], size=height), random.integers(self.shape[1], size=width)
+
+    def map_blocks(
+        self,
+        function: Callable[[Block], Result],
+        *,
+        parallel: bool = True,
+        random: np.random.Generator | None = None,
+    ) -> Iterator[tuple[Block, Result]]:
+        """Apply a function to each of `blocks`, by threads where it is `parallel`; results in the grid's order.
+
+        For functions that spend their time inside NumPy, which lets go of the lock there.
+        """
+        return self._mapped(function, list(self.blocks(random)), lambda block: len(block[0]) * len(block[1]), parallel)
+
+    def _mapped(
+        self, function: Callable[[Block], Result], walk: list[Block], size: Callable[[Block], int], parallel: bool
+    ) -> Iterator[tuple[Block, Result]]:
+        done, total = 0, sum(map(size, walk))
+        with ThreadPoolExecutor(max_workers=self.threads) as workers:
+            results = workers.map(function, walk) if parallel and len(walk) > 1 else map(function, walk)
+            for block, result in zip(walk, results, strict=True):
+                yield block, result
+                done += size(block)
+                if self.progress is not None:
+                    self.progress(done, total)
+
+    def map_cells(
+        self, function: Callable[[Positions, Positions], Result], *, parallel: bool = True
+    ) -> Iterator[Result]:
+        """Apply a function to the positions of all pairs, block by block: (a, 1) users against (1, b) items.
+
+        Beyond `max_cells`, to those of a fixed random sample, (n,) each: both broadcast together.
+        """
+        if self.fits:
+            walk: list[Block] = [(users[:, None], items[None, :]) for users, items in self.blocks()]
+        else:
+            users, items = self.sample(self.sample_cells, np.random.default_rng(0))
+            walk = [(users[part], items[part]) for part in parts_of(self.sample_cells, size=self.block_cells)]
+        mapped = self._mapped(lambda pairs: function(*pairs), walk, lambda pairs: np.broadcast(*pairs).size, parallel)
+        return (result for _, result in mapped)
+
+    def total(self, function: Callable[[Positions, Positions], npt.NDArray[Any]], *, parallel: bool = True) -> float:
+        """Add up a function of the positions over all pairs; beyond `max_cells`, estimate it from `map_cells`."""
+        total, count = self._added_up(function, parallel)
+        return total if self.fits else total / count * self.n_cells
+
+    def mean(self, function: Callable[[Positions, Positions], npt.NDArray[Any]], *, parallel: bool = True) -> float:
+        """Average a function of the positions over all pairs; beyond `max_cells`, over those of `map_cells`."""
+        total, count = self._added_up(function, parallel)
+        return total / count
+
+    def _added_up(
+        self, function: Callable[[Positions, Positions], npt.NDArray[Any]], parallel: bool
+    ) -> tuple[float, int]:
+        def visit(users: Positions, items: Positions) -> tuple[float, int]:
+            part = function(users, items)
+            return float(part.sum()), part.size
+
+        total, count = 0.0, 0
+        for part, size in self.map_cells(visit, parallel=parallel):
+            total, count = total + part, count + size
+        return total, count
+
+    def extremes(self, values: CellValues) -> tuple[float, float]:
+        """Return the smallest and the largest value; beyond `max_cells`, of those of `map_cells`.
+
+        Examples
+        --------
+        >>> from verirec.data.cells import DenseCells
+        >>> Grid((2, 2)).extremes(DenseCells(np.array([[0.2, 0.9], [0.1, 0.5]])))
+        (0.1, 0.9)
+        """
+
+        def visit(users: Positions, items: Positions) -> tuple[float, float]:
+            part = values.cells(users, items)
+            return float(part.min()), float(part.max())
+
+        lows, highs = zip(*self.map_cells(visit, parallel=values.parallel), strict=True)
+        return min(lows), max(highs)
+
+    def sample(self, size: int, random: np.random.Generator) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Draw pairs uniformly, with replacement: positions of users and of items, shape (size,) each."""
+        return np.divmod(random.integers(self.n_cells, size=size), self.shape[1])
+
+
+MOST_CELLS: Final = MAX_CELLS
+
+
+def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Iterator[Block]:
+    """Walk over the whole grid in rectangles of at most `max_cells` cells, row by row."""
+    return Grid((n_users, n_items), block_cells=max_cells, max_cells=1 << 62).blocks()
 
 
 def some_values(values: CellValues) -> Iterator[npt.NDArray[Any]]:
     """Return the values of all cells, block by block; of a fixed random sample where the grid is too large to visit."""
-    n_users, n_items = values.shape
-    if n_users * n_items <= MOST_CELLS:
-        yield from (values.block(*block) for block in blocks(n_users, n_items))
-        return
-    cells = np.random.default_rng(0).integers(n_users * n_items, size=SAMPLE_CELLS)
-    for part in parts_of(SAMPLE_CELLS):
-        yield values.at(*np.divmod(cells[part], n_items))
-
-
-def parts_of(length: int, *, size: int = BLOCK_CELLS) -> Iterator[slice]:
-    """Walk over an array in parts, so that what is worked out on the way stays near the processor.
-
-    Examples
-    --------
-    >>> [(part.start, part.stop) for part in parts_of(5, size=2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    for start in range(0, length, size):
-        yield slice(start, min(start + size, length))
-
-
-def over_parts(function: Callable[[slice], Any], length: int) -> list[Any]:
-    """Apply a function to each part of a long array, by two threads if it is long; results in order.
-
-    For functions that spend their time inside NumPy, which lets go of the lock there.
-    """
-    parts = list(parts_of(length))
-    if len(parts) < 4:
-        return [function(part) for part in parts]
-    with ThreadPoolExecutor(max_workers=2) as workers:
-        return list(workers.map(function, parts))
-
-
-def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
-    """Accept flat integer positions in [0, size) and give them as int32.
-
-    Examples
-    --------
-    >>> checked_positions("users", [0, 3], 3)
-    Traceback (most recent call last):
-    verirec.exceptions.PositionError: users must be positions from 0 to 2; 1 of 2 is not (row 1 has 3)
-    """
-    array = as_array(name, positions, error=PositionError)
-    if array.ndim != 1:
-        raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
-    if array.size and array.dtype.kind not in "iu":
-        raise PositionError(f"{name} must be integers (positions); got {array.dtype}")
-    if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
-        wrong = np.flatnonzero((array < 0) | (array >= size))
-        verb = "is" if wrong.size == 1 else "are"
-        raise PositionError(
-            f"{name} must be positions from 0 to {size - 1:,}; {wrong.size:,} of {array.size:,} {verb} not "
-            f"(row {wrong[0]} has {array[wrong[0]]})"
-        )
-    return array.astype(np.int32, copy=False)
-
-
-def pair_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
-    """Check the positions of single pairs: two flat arrays of one length, inside the grid."""
-    user_positions, item_positions = _both_checked(users, items, shape)
-    if len(user_positions) != len(item_positions):
-        raise ParameterError(
-            f"users and items must be of one length; got {len(user_positions):,} and {len(item_positions):,}"
-        )
-    return user_positions, item_positions
-
-
-def block_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
-    """Check the positions of a rectangle, and shape them to broadcast: (a, 1) and (1, b)."""
-    user_positions, item_positions = _both_checked(users, items, shape)
-    return user_positions[:, None], item_positions[None, :]
-
-
-def _both_checked(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
-    return checked_positions("users", users, shape[0]), checked_positions("items", items, shape[1])
-
-
-def totals(positions: Positions, values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
-    """Add values up by position.
-
-    Examples
-    --------
-    >>> totals(np.array([0, 2, 0]), np.array([0.5, 1.0, 0.25]), 3).tolist()
-    [0.75, 0.0, 1.0]
-    """
-    return np.bincount(positions, weights=values, minlength=size).astype(np.float64, copy=False)
-
-
-def cell_keys(users: Positions, items: Positions, n_items: int) -> npt.NDArray[np.int64]:
-    """Number the grid's cells row by row, one int64 a cell; positions broadcast.
-
-    Examples
-    --------
-    >>> cell_keys(np.array([0, 2]), np.array([5, 1]), 10).tolist()
-    [5, 21]
-    """
-    return np.asarray(users.astype(np.int64) * n_items + items)
-
-
-def _is_rectangle(users: Positions, items: Positions) -> bool:
-    return users.ndim == 2 and users.shape[1] == 1 and items.ndim == 2 and items.shape[0] == 1
-
-
-def _is_run(positions: Positions) -> bool:
-    return len(positions) > 0 and bool((np.diff(positions) == 1).all())
+    return Grid(values.shape).map_cells(values.cells, parallel=False)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verirec.data.grid import checked_positions, parts_of
+from verirec.data.cells import checked_positions
+from verirec.data.parts import parts_of
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
 from verirec.formatting import rows_in_words, short
 

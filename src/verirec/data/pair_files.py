@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verirec.data.cells import Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
-from verirec.data.grid import Positions, cell_keys
 from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing
 from verirec.data.roles import Roles, ScoreRoles, TruthRoles
 from verirec.exceptions import (

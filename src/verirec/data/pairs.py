@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
-from verirec.data.grid import cell_keys, over_parts
+from verirec.data.cells import cell_keys
+from verirec.data.parts import over_parts
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
 from verirec.formatting import rows_in_words
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from verirec.checks import as_array, number_array, one_of, real_number
-from verirec.data.grid import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
+from verirec.data.cells import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
 from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.grid import CellValues, Positions, blocks
+from verirec.data.cells import CellValues, Positions
+from verirec.data.grid import blocks
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 

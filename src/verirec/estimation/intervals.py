@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from verirec.checks import real_number
-from verirec.data.grid import totals
+from verirec.data.parts import totals
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.rows import Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller

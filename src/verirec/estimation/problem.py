@@ -10,8 +10,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import MOST_CELLS, SAMPLE_CELLS, CellValues, Positions, totals
+from verirec.data.grid import MOST_CELLS, SAMPLE_CELLS
+from verirec.data.parts import totals
 from verirec.data.predictions import as_predictions
 from verirec.estimation.catalogue import Estimator, imputation_weight_slopes, imputation_weights
 from verirec.estimation.cell_losses import CellLosses

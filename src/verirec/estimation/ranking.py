@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.parts import totals
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.formulas import InfluenceExpansion, dr
 from verirec.estimation.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import totals
+from verirec.data.parts import totals
 from verirec.estimation.inputs import Rates
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import CorrectedLabels, correct_labels

@@ -10,8 +10,10 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import Positions, blocks, cell_keys, totals
+from verirec.data.grid import blocks
+from verirec.data.parts import totals
 from verirec.estimation.cell_losses import CellLosses
 from verirec.exceptions import PredictionError
 from verirec.nuisance.imputation import Additive

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from verirec.checks import one_of
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues
 from verirec.data.splits import split
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from verirec.checks import one_of
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import MOST_CELLS, CellValues, blocks
+from verirec.data.grid import MOST_CELLS, blocks
 from verirec.data.predictions import as_predictions
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller

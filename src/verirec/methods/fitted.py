@@ -11,8 +11,8 @@ import torch
 from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions
 from verirec.data.ids import IdMap
 from verirec.data.predictions import Factors
 from verirec.exceptions import ColdStartWarning, NotFittedError, ParameterError, warn_caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues
 from verirec.estimation.inputs import Rates
 from verirec.models.factors import SideInformation
 from verirec.nuisance.propensities import Propensities

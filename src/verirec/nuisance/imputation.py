@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator, cg
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import totals
+from verirec.data.parts import totals
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from verirec.checks import number_array, real_number, whole_number
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions, totals
+from verirec.data.parts import totals
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.randomness import RandomState, as_generator
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, real_number
-from verirec.data.grid import CellValues, Positions
+from verirec.data.cells import CellValues, Positions
 from verirec.exceptions import ParameterError
 
 LEVEL_PROBABILITIES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)

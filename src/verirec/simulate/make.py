@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, real_number, whole_number
+from verirec.data.cells import CellValues, DenseCells
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.gate import grid_size
-from verirec.data.grid import CellValues, DenseCells, parts_of
+from verirec.data.parts import parts_of
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator

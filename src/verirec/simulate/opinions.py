@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.grid import CellValues, Positions, cell_keys
+from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.losses import NoiseRates
 from verirec.randomness import cell_uniforms
 

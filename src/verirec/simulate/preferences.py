@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from verirec.data.grid import CellValues, FactorCells, Positions
+from verirec.data.cells import CellValues, FactorCells, Positions
 
 TASTE_SPREAD: Final = 1.2
 USER_SPREAD: Final = 0.5

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from verirec.checks import real_number
-from verirec.data.grid import BLOCK_CELLS, CellValues, Positions, blocks, cell_keys
+from verirec.data.cells import CellValues, Positions, cell_keys
+from verirec.data.grid import BLOCK_CELLS, blocks
 from verirec.exceptions import ParameterError
 
 ACTIVITY_SPREAD: Final = 0.5

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import whole_number
+from verirec.data.cells import CellValues, Positions, block_positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues, Positions, block_positions, blocks, cell_keys, pair_positions
+from verirec.data.grid import blocks
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.formatting import bytes_in_words, share_in_words

@@ -10,7 +10,7 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
-from verirec.data.grid import CellValues, Positions
+from verirec.data.cells import CellValues, Positions
 from verirec.models import Model
 
 

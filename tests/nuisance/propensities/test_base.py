@@ -25,7 +25,7 @@ from verirec import (
     estimate,
     simulate,
 )
-from verirec.data.grid import DenseCells
+from verirec.data.cells import DenseCells
 from verirec.exceptions import MisfitWarning, ParameterError, PropensityError
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.propensities.base import default_floor

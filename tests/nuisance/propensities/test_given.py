@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_formulas import propensities as plain
 from refusals import check_refusal
 from verirec import ConstantPropensity, FeedbackLog, GivenPropensity, LoggedPropensity
-from verirec.data.grid import DenseCells
+from verirec.data.cells import DenseCells
 from verirec.exceptions import ParameterError, PositionError, PropensityError
 from verirec.nuisance.propensities import as_propensities
 

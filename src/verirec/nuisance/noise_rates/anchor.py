@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, some_values
+from verirec.data.grid import some_values
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.formatting import short

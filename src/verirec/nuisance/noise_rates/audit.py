@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from verirec.checks import number_array, one_of, whole_number
+from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import cell_keys, checked_positions
 from verirec.data.pair_files import read_truths
 from verirec.data.predictions import PredictionsLike
 from verirec.data.roles import TruthRoles

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import real_number
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions, some_values
+from verirec.data.grid import some_values
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import CellValues
 from verirec.exceptions import EmptyLogError
 
 Array = npt.NDArray[np.float64]

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from verirec.checks import as_array
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import CellValues, Positions
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import PredictionError, PropensityError
 from verirec.nuisance.propensities.base import Propensities

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from verirec.checks import real_number
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import Positions, totals
+from verirec.data.parts import totals
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.nuisance.propensities.base import Array, Propensities, default_floor

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import real_number
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import Positions
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import EmptyLogError, PropensityError
 from verirec.nuisance.propensities.base import Array, Propensities, default_floor

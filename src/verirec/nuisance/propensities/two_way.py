@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.linalg import lu_factor, lu_solve
 from scipy.special import expit
 
-from verirec.data.grid import totals
+from verirec.data.parts import totals
 from verirec.exceptions import PropensityError
 
 Array = npt.NDArray[np.float64]

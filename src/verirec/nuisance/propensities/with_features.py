@@ -12,8 +12,10 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
 
+from verirec.data.cells import FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import FactorCells, Positions, blocks, totals
+from verirec.data.grid import blocks
+from verirec.data.parts import totals
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.two_way import ENOUGH, fit_two_way
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from scipy.special import logit
 
 from verirec.checks import one_of
+from verirec.data.cells import DenseCells
 from verirec.data.datasets import CATALOGUE, existing_home, find_dataset, load_dataset
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import DenseCells
 from verirec.exceptions import DataError
 from verirec.losses import NoiseRates
 from verirec.simulate import World, complete_ratings, levels_by_rank, on_levels

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import Positions
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 
 

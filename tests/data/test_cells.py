@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verirec.data.grid import DenseCells, FactorCells, blocks, checked_positions, totals
+from verirec.data.cells import DenseCells, FactorCells, checked_positions
+from verirec.data.grid import blocks
+from verirec.data.parts import totals
 from verirec.exceptions import ParameterError, PositionError
 
 MATRIX = np.arange(20.0).reshape(4, 5)

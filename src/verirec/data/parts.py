@@ -1,0 +1,48 @@
+"""Long flat arrays: work part by part, and sums by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+_PART: Final = 1 << 20
+"""Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
+
+
+def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
+    """Walk over an array in parts, so that what is worked out on the way stays near the processor.
+
+    Examples
+    --------
+    >>> [(part.start, part.stop) for part in parts_of(5, size=2)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    for start in range(0, length, size):
+        yield slice(start, min(start + size, length))
+
+
+def over_parts(function: Callable[[slice], Any], length: int) -> list[Any]:
+    """Apply a function to each part of a long array, by two threads if it is long; results in order.
+
+    For functions that spend their time inside NumPy, which lets go of the lock there.
+    """
+    parts = list(parts_of(length))
+    if len(parts) < 4:
+        return [function(part) for part in parts]
+    with ThreadPoolExecutor(max_workers=2) as workers:
+        return list(workers.map(function, parts))
+
+
+def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
+    """Add values up by position.
+
+    Examples
+    --------
+    >>> totals(np.array([0, 2, 0]), np.array([0.5, 1.0, 0.25]), 3).tolist()
+    [0.75, 0.0, 1.0]
+    """
+    return np.bincount(positions, weights=values, minlength=size).astype(np.float64, copy=False)
