@@ -12,6 +12,7 @@ import typer.main
 import verirec
 from verirec.assessment import run_demo
 from verirec.cli.main import app
+from verirec.cli.verbs import called
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -35,10 +36,8 @@ def test_commands_have_verbs_and_options_that_are_there(page, tmp_path, monkeypa
     """Those that take too long for a test too; what they read is not at hand."""
     monkeypatch.chdir(tmp_path)
     for line in re.findall(r"^verirec .*", page.read_text(), re.MULTILINE):
-        command, (_, *words) = typer.main.get_command(app), shlex.split(line, comments=True)
-        while words and (below := getattr(command, "commands", {}).get(words[0])):
-            command, words = below, words[1:]
-        command.make_context(line, words)
+        command, words = called(shlex.split(line, comments=True)[1:])
+        (command or typer.main.get_command(app)).make_context(line, words)
 
 
 def test_the_readmes_table_is_what_the_demo_prints():

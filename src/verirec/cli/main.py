@@ -11,7 +11,7 @@ import typer
 
 from verirec import __version__
 from verirec.cli.messages import in_options
-from verirec.cli.verbs import VERBS, Verbs, command_of
+from verirec.cli.verbs import VERBS, Verbs, called
 from verirec.exceptions import VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -76,15 +76,8 @@ def _end(code: int, message: str) -> NoReturn:
 
 def _options() -> dict[str, str]:
     """Return the options of the verb that runs, by their names in Python."""
-    verb, *below = [*sys.argv[1:], ""]
-    if verb not in VERBS:
-        return {}
-    command = command_of(verb)
-    for name in below:
-        if name not in getattr(command, "commands", {}):
-            break
-        command = command.commands[name]
-    return {one.name: one.opts[0] for one in command.params if one.opts[0].startswith("--")}
+    command, _ = called(sys.argv[1:])
+    return {one.name: one.opts[0] for one in getattr(command, "params", ()) if one.opts[0].startswith("--")}
 
 
 def _refused_by_the_system(error: OSError) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -27,6 +28,16 @@ VERBS: Final = {
 def command_of(verb: str) -> Any:
     """Import the module of a verb, and return the command that its `app` makes."""
     return typer.main.get_command(import_module(f"verirec.cli.{verb.replace('-', '_')}").app)
+
+
+def called(words: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the command that a line's words name, or `None`, and the words after it."""
+    if not words or words[0] not in VERBS:
+        return None, [*words]
+    command, rest = command_of(words[0]), [*words[1:]]
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    return command, rest
 
 
 class Verbs(TyperGroup):
