@@ -51,7 +51,7 @@ def recommend_command(
         )
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
     if out is not None:
-        from verirec.reports.writing import write_table
+        from verirec.pages.writing import write_table
 
         write_table(out, frame)
         typer.echo(f"The list: {out}")
