@@ -43,7 +43,10 @@ from verirec.cli.options import (
 )
 from verirec.exceptions import ParameterError
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("audit")
 def audit_command(
     log: LogFile,
     out: OutFolder,

@@ -12,7 +12,10 @@ from rich.table import Table
 from verirec.cli.options import OutFolder
 from verirec.estimation import Estimate
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("demo")
 def demo(
     out: OutFolder = Path("verirec-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated world.")] = 0,

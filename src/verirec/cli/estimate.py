@@ -63,6 +63,10 @@ class _Noise:
     source: str
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command("estimate")
 def estimate_command(
     log: LogFile,
     predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],

@@ -31,7 +31,10 @@ from verirec.cli.options import (
 from verirec.exceptions import ParameterError
 from verirec.nuisance.noise_rates import AuditPlan, plan_audit
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("plan-audit")
 def plan_audit_command(
     log: LogFile,
     out: OutFile,

@@ -13,7 +13,10 @@ from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rati
 from verirec.data import read_log
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("recommend")
 def recommend_command(
     model: ModelFolder,
     users: Annotated[str | None, typer.Option(help="Ids, parted by commas.")] = None,

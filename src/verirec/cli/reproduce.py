@@ -17,7 +17,7 @@ from verirec.exceptions import ParameterError
 if TYPE_CHECKING:
     from verirec.experiments.reproduce import Plan, Population
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True, add_completion=False)
 app.command("table2")(table2_command)
 app.command("table2-pages")(table2_pages_command)
 

@@ -43,6 +43,10 @@ from verirec.reports.writing import check_writable
 CHECKPOINT: Final = "checkpoint.safetensors"
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command("train")
 def train_command(
     log: LogFile,
     method: Annotated[str, typer.Option(help="One of verirec methods.")],
