@@ -10,8 +10,9 @@ import pytest
 import typer.main
 
 import verirec
+from verirec.assessment import run_demo
 from verirec.cli.main import app
-from verirec.experiments import run_demo
+from verirec.cli.verbs import called
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -35,16 +36,14 @@ def test_commands_have_verbs_and_options_that_are_there(page, tmp_path, monkeypa
     """Those that take too long for a test too; what they read is not at hand."""
     monkeypatch.chdir(tmp_path)
     for line in re.findall(r"^verirec .*", page.read_text(), re.MULTILINE):
-        command, (_, *words) = typer.main.get_command(app), shlex.split(line, comments=True)
-        while words and (below := getattr(command, "commands", {}).get(words[0])):
-            command, words = below, words[1:]
-        command.make_context(line, words)
+        command, words = called(shlex.split(line, comments=True)[1:])
+        (command or typer.main.get_command(app)).make_context(line, words)
 
 
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, one in demo.audit.recommenders.items():
+    for name, one in demo.assessment.recommenders.items():
         logged, corrected = (
             f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
             for of in (one.estimates["naive"], one.estimates[one.main])

@@ -16,7 +16,10 @@ from verirec.data import FeedbackLog, read_log
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
 from verirec.metrics import evaluate
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("evaluate")
 def evaluate_command(
     model: ModelFolder,
     test: Annotated[Path, typer.Argument(metavar="TEST", help="Ratings to judge by: clean, and not trained on.")],

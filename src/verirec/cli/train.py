@@ -16,7 +16,7 @@ from verirec.cli.options import (
     PROPENSITIES,
     AllItems,
     AllUsers,
-    AuditLabels,
+    AuditFile,
     Delimiter,
     Duplicates,
     Item,
@@ -38,11 +38,15 @@ from verirec.cli.options import (
 )
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
-from verirec.reports.writing import check_writable
+from verirec.pages.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command("train")
 def train_command(
     log: LogFile,
     method: Annotated[str, typer.Option(help="One of verirec methods.")],
@@ -51,7 +55,7 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    audit_labels: AuditLabels = None,
+    audit: AuditFile = None,
     rho01: Rho01 = None,
     rho10: Rho10 = None,
     user: User = None,
@@ -78,8 +82,8 @@ def train_command(
     chosen = catalogue[one_of("--method", method, tuple(catalogue))]
     one_of("--propensity", propensity, PROPENSITIES)
     rates = given_rates(rho01, rho10)
-    if rates is not None and audit_labels is not None:
-        raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
+    if rates is not None and audit is not None:
+        raise ParameterError("give --rho01 and --rho10, or --audit: one of the two")
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
     recommender.check_parameters()
     check_writable(out)
@@ -112,7 +116,7 @@ def train_command(
         recommender.fit(
             table,
             noise_rates=rates,
-            audit=read_audit(audit_labels, table, columns),
+            audit=read_audit(audit, table, columns),
             propensities=propensities,
             checkpoint=checkpoint,
             resume=resume,
