@@ -1,21 +1,30 @@
 # Two commands do all the set-up: `make demo` and `make test`. Neither installs again what is installed.
-PYTHON ?= python3
+# The first of these that is 3.11 or newer and can make an environment; or name one: make PYTHON=python3.12 test
+PYTHON ?= python3 python python3.14 python3.13 python3.12 python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
-# The constraints hold for the package's own build environment too.
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# The constraints hold for the package's own build environment too: the first by pip until 25.2, the second from 25.3.
+# pip splits both at blanks, so they are relative: the folder's own path may have some.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Spread by work: a worker that is done takes over what another has not begun.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all lint format clean
+.PHONY: demo test test-all test-plain lint format bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
 
 test: lint
-	$(BIN)/pytest -n auto --dist loadfile
+	$(PYTEST)
 
 test-all: lint
-	$(BIN)/pytest -n auto --dist loadfile -m ''
+	$(PYTEST) -m ''
+
+# The numerical tests as on a processor without vector instructions, where sums add up in another order.
+test-plain: $(VENV)/.dev
+	ATEN_CPU_CAPABILITY=default $(PYTEST) tests/models tests/training
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -27,6 +36,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+# What needs no other library and no data, at sizes of a minute or two; docs/speed.md has the large ones.
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/ingest.py --rows 2500000 --rounds 1
+	$(BIN)/python benchmarks/estimators.py --rounds 1 --users 10000 --items 5000
+
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --editable .
 	touch $@
@@ -36,8 +51,13 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.core
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "verirec needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@for python in $(PYTHON); do \
+	  "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  echo "$$python -m venv $(VENV)"; \
+	  "$$python" -m venv $(VENV) && exit 0; \
+	  rm -rf $(VENV); \
+	done; \
+	echo "verirec needs Python 3.11 or newer, with venv and pip; name one: make PYTHON=python3.12 ..."; exit 1
 
 clean:
 	rm -rf $(VENV) verirec-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer.main
 
 import verirec
-from verirec.experiments import run_demo
+from verirec.assessment import run_demo
+from verirec.cli.main import app
+from verirec.cli.verbs import called
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -21,10 +25,25 @@ def test_every_link_to_a_file_of_ours_leads_to_one(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_of_a_kind_that_the_tests_run(page):
+    """A block without a language is shown and not run: output, a file's content."""
+    assert set(re.findall(r"^ *```(\S+)$", page.read_text(), re.MULTILINE)) <= {"python", "sh"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_have_verbs_and_options_that_are_there(page, tmp_path, monkeypatch):
+    """Those that take too long for a test too; what they read is not at hand."""
+    monkeypatch.chdir(tmp_path)
+    for line in re.findall(r"^verirec .*", page.read_text(), re.MULTILINE):
+        command, words = called(shlex.split(line, comments=True)[1:])
+        (command or typer.main.get_command(app)).make_context(line, words)
+
+
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, one in demo.audit.recommenders.items():
+    for name, one in demo.assessment.recommenders.items():
         logged, corrected = (
             f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
             for of in (one.estimates["naive"], one.estimates[one.main])

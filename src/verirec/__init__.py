@@ -1,70 +1,108 @@
-"""verirec: how good is a recommender really, when its feedback is selective and noisy?"""
+"""verirec: how good is a recommender really, when its feedback is selective and noisy?
 
-from importlib import import_module
-from typing import Any
+Names are imported when they are first asked for: nobody waits for what they do not use.
+"""
 
-from verirec import metrics, simulate, theory
-from verirec.data import (
-    Dataset,
-    Factors,
-    FeedbackLog,
-    IdMap,
-    Split,
-    UnbiasedSplit,
-    load_dataset,
-    read_log,
-    read_predictions,
-    split,
-    split_unbiased,
-)
-from verirec.estimation import (
-    Estimate,
-    EstimateRange,
-    Estimates,
-    compare,
-    estimate,
-    estimate_ranking,
-    sensitivity,
-)
-from verirec.exceptions import MissingExtraError
-from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
-from verirec.nuisance.label_model import LabelModel
-from verirec.nuisance.noise_rates import (
-    AnchorNoiseRates,
-    AuditNoiseRates,
-    AuditPlan,
-    AuditSample,
-    identified_region,
-    plan_audit,
-    weak_separability_test,
-)
-from verirec.nuisance.propensities import (
-    ConstantPropensity,
-    GivenPropensity,
-    LoggedPropensity,
-    LogisticPropensity,
-    NaiveBayesPropensity,
-    PopularityPropensity,
-    Propensities,
-)
-from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
+from __future__ import annotations
+
+# A name that type checkers take for true; `typing` would be imported before Ctrl-C can be caught (see __main__).
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    # `as` says that they are for users too; they are not in __all__, so that `import *` takes neither torch nor `data`.
+    from verirec import assessment as assessment
+    from verirec import data as data
+    from verirec import estimation as estimation
+    from verirec import exceptions as exceptions
+    from verirec import losses as losses
+    from verirec import methods as methods
+    from verirec import metrics, simulate, theory
+    from verirec import nuisance as nuisance
+    from verirec.assessment import Assessment, assess
+    from verirec.data import (
+        Dataset,
+        Factors,
+        FeedbackLog,
+        IdMap,
+        Split,
+        UnbiasedSplit,
+        load_dataset,
+        read_log,
+        read_predictions,
+        split,
+        split_unbiased,
+    )
+    from verirec.estimation import (
+        Estimate,
+        EstimateRange,
+        Estimates,
+        compare,
+        estimate,
+        estimate_ranking,
+        sensitivity,
+    )
+    from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+    from verirec.methods import load as load
+    from verirec.nuisance.label_model import LabelModel
+    from verirec.nuisance.noise_rates import (
+        AnchorNoiseRates,
+        AuditNoiseRates,
+        AuditPlan,
+        AuditSample,
+        identified_region,
+        plan_labels,
+        weak_separability_test,
+    )
+    from verirec.nuisance.propensities import (
+        ConstantPropensity,
+        GivenPropensity,
+        LoggedPropensity,
+        LogisticPropensity,
+        NaiveBayesPropensity,
+        PopularityPropensity,
+        Propensities,
+    )
+    from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
 
+_PACKAGES = {
+    "assessment",
+    "data",
+    "estimation",
+    "exceptions",
+    "losses",
+    "methods",
+    "metrics",
+    "nuisance",
+    "simulate",
+    "theory",
+}
 
-def __getattr__(name: str) -> Any:
-    """Import what needs torch when it is first asked for: it takes a second, and not everybody trains."""
-    if name not in ("methods", "load"):
-        raise AttributeError(f"module 'verirec' has no attribute {name!r}")
-    try:
-        found = import_module("verirec.methods")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"training needs {error.name}: pip install 'verirec[train]'") from None
-    return found if name == "methods" else found.load
+_NAMES = {
+    "assessment": "Assessment assess",
+    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
+    "split_unbiased",
+    "estimation": "Estimate EstimateRange Estimates compare estimate estimate_ranking sensitivity",
+    "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
+    "methods": "load",
+    "nuisance.label_model": "LabelModel",
+    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditPlan AuditSample identified_region plan_labels "
+    "weak_separability_test",
+    "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
+    "NaiveBayesPropensity PopularityPropensity Propensities",
+    "nuisance.suspects": "SuspectLabels find_suspect_labels",
+}
+"""Names by the package they are imported from; what is under TYPE_CHECKING says the same to type checkers."""
 
+_HOMES = {name: package for package, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "AnchorNoiseRates",
+    "Assessment",
     "AuditNoiseRates",
     "AuditPlan",
     "AuditSample",
@@ -90,6 +128,7 @@ __all__ = [
     "SuspectLabels",
     "UnbiasedSplit",
     "__version__",
+    "assess",
     "compare",
     "estimate",
     "estimate_ranking",
@@ -97,7 +136,7 @@ __all__ = [
     "identified_region",
     "load_dataset",
     "metrics",
-    "plan_audit",
+    "plan_labels",
     "read_log",
     "read_predictions",
     "sensitivity",
@@ -107,3 +146,31 @@ __all__ = [
     "theory",
     "weak_separability_test",
 ]
+
+if not TYPE_CHECKING:  # Or type checkers would believe in any name.
+
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is first asked for, and keep it."""
+        if name not in _PACKAGES and name not in _HOMES:
+            raise AttributeError(f"module 'verirec' has no attribute {name!r}")
+        package = _imported(_HOMES.get(name, name))
+        found = globals()[name] = package if name in _PACKAGES else getattr(package, name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES, *_HOMES})
+
+
+def _imported(package: str) -> ModuleType:
+    """Import a package of ours; if that is the one that trains and torch is not there, say what to install."""
+    from importlib import import_module
+
+    try:
+        return import_module(f"verirec.{package}")
+    except ModuleNotFoundError as error:
+        if package != "methods":
+            raise
+        from verirec.exceptions import MissingExtraError
+
+        raise MissingExtraError(f"training needs {error.name}: pip install 'verirec[train]'") from None

@@ -1,4 +1,4 @@
-"""Two ways of running the command: in this process, and as its users do."""
+"""Ways of running the command: in this process, and as its users do."""
 
 from __future__ import annotations
 
@@ -28,21 +28,50 @@ def run(monkeypatch, capsys):
     return run
 
 
+HANGS = 600
+"""Seconds after which a command has come to hang; no test depends on how long one takes."""
+
+
+def environment(first=None, **more):
+    """Return what a command is run in: no data folder of somebody's, and a folder before all others on the path."""
+    clean = {name: value for name, value in os.environ.items() if name != "VERIREC_DATA"}
+    if first is not None:
+        path = clean.get("PYTHONPATH")
+        clean["PYTHONPATH"] = f"{first}{os.pathsep}{path}" if path else str(first)
+    return clean | {name: str(value) for name, value in more.items()}
+
+
 @pytest.fixture
 def spawn(tmp_path):
-    """Run the console script beside this Python in an empty folder; give (exit code, output, errors)."""
+    """Run the console script beside this Python in an empty folder; give (exit code, output, errors).
 
-    def spawn(*arguments, **environment):
-        clean = {name: value for name, value in os.environ.items() if name != "VERIREC_DATA"}
+    `start` is the text of a sitecustomize.py, which Python runs before anything else.
+    """
+
+    def spawn(*arguments, start=None, **more):
+        if start is not None:
+            (tmp_path / "start").mkdir()
+            (tmp_path / "start" / "sitecustomize.py").write_text(start)
         done = subprocess.run(
             [Path(sys.executable).with_name("verirec"), *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env=clean | {name: str(value) for name, value in environment.items()},
-            timeout=60,
+            env=environment(None if start is None else tmp_path / "start", **more),
+            timeout=HANGS,
             check=False,
         )
         return done.returncode, done.stdout, done.stderr
 
     return spawn
+
+
+@pytest.fixture
+def python():
+    """Run Python code in a process of its own; give what it prints."""
+
+    def python(code):
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=True).stdout
+
+    return python

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
 import pytest
-import typer.main
 from typer.testing import CliRunner
 
 import verirec
-import verirec.experiments
+import verirec.assessment
+from cli.conftest import HANGS
 from verirec.cli.main import app
+from verirec.cli.verbs import VERBS, command_of
 from verirec.exceptions import DataError, ScoreWarning
 
 
-def verbs(command, path=()):
-    """Walk over the command and everything below it."""
-    if path:
-        yield path
+def paths(command, path):
+    """Walk over a command and everything below it."""
+    yield path
     for name, below in getattr(command, "commands", {}).items():
-        yield from verbs(below, (*path, name))
+        yield from paths(below, (*path, name))
 
 
-VERBS = list(verbs(typer.main.get_command(app)))
+PATHS = [path for verb in VERBS for path in paths(command_of(verb), (verb,))]
 
 
 def one_line(errors):
@@ -43,12 +41,12 @@ def raising(error):
 
 
 def test_the_verbs_are_found():
-    assert {("demo",), ("datasets",), ("datasets", "fetch")} <= set(VERBS)
+    assert {("demo",), ("datasets",), ("datasets", "fetch")} <= set(PATHS)
 
 
 @pytest.mark.parametrize(
     "verb",
-    [verb if verb == ("datasets",) else pytest.param(verb) for verb in VERBS],
+    PATHS,
     ids=" ".join,
 )
 def test_the_help_of_every_verb_shows_an_example(verb):
@@ -60,7 +58,7 @@ def test_the_help_of_every_verb_shows_an_example(verb):
 def test_the_help_lists_every_verb_and_is_what_no_arguments_give(run):
     code, output, _ = run("--help")
     assert code == 0
-    assert {name for name, *_ in VERBS} <= set(output.split())
+    assert set(VERBS) <= set(output.split())
     assert run()[1].strip() == output.strip()
 
 
@@ -69,24 +67,24 @@ def test_the_version_is_the_packages(run):
 
 
 def test_an_error_of_ours_is_one_line_and_exit_code_2(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(DataError("first line\n  second line")))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(DataError("first line\n  second line")))
     assert run("demo") == (2, "", "verirec: first line second line\n")
 
 
 def test_an_error_that_is_no_users_mistake_is_not_hidden(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(ZeroDivisionError("a bug")))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
         run("demo")
 
 
 def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
-    from verirec.experiments import run_demo
+    from verirec.assessment import run_demo
 
     def warn(seed):
         warnings.warn("mind the gap", ScoreWarning, stacklevel=1)
         return run_demo(seed)
 
-    monkeypatch.setattr(verirec.experiments, "run_demo", warn)
+    monkeypatch.setattr(verirec.assessment, "run_demo", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, _, errors = run("demo", "--out", tmp_path)
@@ -94,14 +92,14 @@ def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
 
 
 def test_an_interruption_is_told_in_one_line_and_has_its_usual_exit_code(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(KeyboardInterrupt()))
     code, _, errors = run("demo")
     assert code == 130
     assert "Traceback" not in errors
 
 
 def test_an_interruption_says_that_it_stopped(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(KeyboardInterrupt()))
     assert run("demo")[2] == "verirec: stopped\n"
 
 
@@ -117,7 +115,7 @@ def test_an_interruption_says_that_it_stopped(run, monkeypatch):
     ids=lambda one: str(one)[:20],
 )
 def test_what_the_system_refuses_is_told_by_its_path_and_the_reason(run, monkeypatch, error, message):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(error))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(error))
     assert run("demo") == (2, "", f"verirec: {message}\n")
 
 
@@ -131,7 +129,7 @@ def run_with_closed_output(*arguments):
             stdout=writer,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=HANGS,
             check=False,
         )
     finally:
@@ -171,30 +169,52 @@ def test_the_installed_command_tells_a_mistake_in_one_line(spawn):
     assert "name must be one of coat, kuairec" in errors
 
 
-@pytest.mark.parametrize("after", [0.4, 0.8])
-def test_ctrl_c_while_the_command_is_still_starting_is_told_in_one_line(tmp_path, after):
-    """Importing what it needs takes a second."""
-    started = subprocess.Popen(
-        [Path(sys.executable).with_name("verirec"), "demo", "--out", tmp_path / "demo"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(after)
-    started.send_signal(signal.SIGINT)
-    output, errors = started.communicate(timeout=60)
-    assert (started.returncode, output, errors) == (130, "", "verirec: stopped\n")
+AT_THE_IMPORT_OF = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("name", ["verirec.cli", "typer", "verirec.cli.demo", "rich.console", "numpy", "matplotlib"])
+def test_ctrl_c_while_the_command_is_still_starting_is_told_in_one_line(spawn, tmp_path, name):
+    ended = spawn("demo", "--out", tmp_path / "demo", start=AT_THE_IMPORT_OF.format(name=name))
+    assert ended == (130, "", "verirec: stopped\n")
     assert not (tmp_path / "demo").exists()
 
 
-def test_what_the_command_starts_with_imports_nothing_heavy():
+def test_what_the_command_starts_with_imports_nothing(python):
     """Or Ctrl-C would not be caught while that goes on."""
-    listed = "import sys; before = set(sys.modules); import verirec_start; print(*set(sys.modules) - before)"
-    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, timeout=60, check=True)
-    assert set(done.stdout.split()) <= {"verirec_start", "__future__"}
+    added = python("import sys; before = set(sys.modules); import verirec.__main__; print(*set(sys.modules) - before)")
+    assert set(added.split()) <= {"verirec", "verirec.__main__", "__future__"}
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("audit", "log.csv"), ("plan-audit", "log.csv")], ids=" ".join)
+HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "torch", "narwhals")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("--version",)], ids=lambda one: one[-1] if one else "nothing")
+def test_to_show_the_help_nothing_heavy_is_imported(python, arguments):
+    code = "import sys; sys.argv[1:] = {}; from verirec.__main__ import main\ntry: main()\nfinally: print(*sys.modules)"
+    shown = python(code.format(list(arguments)))
+    assert shown.strip()
+    assert not {name.partition(".")[0] for name in shown.splitlines()[-1].split()} & set(HEAVY)
+
+
+def test_to_import_the_package_imports_nothing_heavy(python):
+    loaded = python("import sys, verirec; print(*sys.modules)")
+    assert not {name.partition(".")[0] for name in loaded.split()} & set(HEAVY)
+
+
+@pytest.mark.parametrize("verb", VERBS.keys())
+def test_the_line_of_a_verb_in_the_help_is_the_first_of_its_own(verb):
+    assert " ".join(command_of(verb).help.partition("\n\n")[0].split()) == VERBS[verb]
+
+
+@pytest.mark.parametrize("arguments", [("demo",), ("assess", "log.csv"), ("plan", "log.csv")], ids=" ".join)
 def test_an_empty_name_is_no_place_to_write_to(run, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     code, output, errors = run(*arguments, "--out", "")

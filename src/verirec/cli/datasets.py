@@ -13,7 +13,7 @@ from rich.table import Table
 from verirec.checks import one_of
 from verirec.data.datasets import CATALOGUE, data_home_folder, existing_home, fetch_dataset, find_dataset
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder that holds the data sets; by default $VERIREC_DATA or the cache.")

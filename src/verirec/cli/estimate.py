@@ -18,7 +18,7 @@ from verirec.cli.options import (
     PROPENSITIES,
     AllItems,
     AllUsers,
-    AuditLabels,
+    AuditFile,
     Clip,
     Confidence,
     Delimiter,
@@ -63,12 +63,16 @@ class _Noise:
     source: str
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command("estimate")
 def estimate_command(
     log: LogFile,
     predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],
     rho01: Rho01 = None,
     rho10: Rho10 = None,
-    audit_labels: AuditLabels = None,
+    audit: AuditFile = None,
     region: Annotated[
         bool, typer.Option("--region", help="Without rates or audit: the range over all rates that the log allows.")
     ] = False,
@@ -116,7 +120,7 @@ def estimate_command(
         )
     propensities = fitted_propensities("logged" if propensity_column else propensity, table)
     columns = {"user": user, "item": item}
-    noise = _noise(table, rho01, rho10, audit_labels, region, propensities, confidence, seed, columns)
+    noise = _noise(table, rho01, rho10, audit, region, propensities, confidence, seed, columns)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):
@@ -150,7 +154,7 @@ def _noise(
     log: FeedbackLog,
     rho01: float | None,
     rho10: float | None,
-    audit_labels: Path | None,
+    audit: Path | None,
     region: bool,
     propensities: Propensities,
     confidence: float,
@@ -158,13 +162,13 @@ def _noise(
     columns: dict[str, str | None],
 ) -> _Noise:
     given = rho01 is not None or rho10 is not None
-    if given + (audit_labels is not None) + region > 1:
-        raise ParameterError("give --rho01 and --rho10, or --audit-labels, or --region: one of the three")
+    if given + (audit is not None) + region > 1:
+        raise ParameterError("give --rho01 and --rho10, or --audit, or --region: one of the three")
     if given:
         return _Noise(given_rates(rho01, rho10), "given")
-    audit = read_audit(audit_labels, log, columns)
-    if audit is not None:
-        return _Noise(*rates_from_audit(log, audit, propensities))
+    sample = read_audit(audit, log, columns)
+    if sample is not None:
+        return _Noise(*rates_from_audit(log, sample, propensities))
     if region:
         return _Noise(identified_region(log, confidence=confidence, random_state=seed), "all that the log allows")
     return _Noise(None, "not corrected")
@@ -197,7 +201,7 @@ def _print(results: dict[str, Estimates], noise: _Noise, log: FeedbackLog, loss:
     )
     console.print(_table(results))
     if noise.rates is None:
-        hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit-labels or --region to correct them."
+        hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 

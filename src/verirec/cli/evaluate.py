@@ -16,7 +16,10 @@ from verirec.data import FeedbackLog, read_log
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
 from verirec.metrics import evaluate
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("evaluate")
 def evaluate_command(
     model: ModelFolder,
     test: Annotated[Path, typer.Argument(metavar="TEST", help="Ratings to judge by: clean, and not trained on.")],
@@ -48,8 +51,8 @@ def evaluate_command(
 
 def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
     """Bring a log onto a model's grid; rows of users or items that it does not know are left out, with a word."""
-    users = recommender.user_ids_.find(log.user_ids.arrow())[log.users]
-    items = recommender.item_ids_.find(log.item_ids.arrow())[log.items]
+    users = recommender.user_ids.find(log.user_ids.arrow())[log.users]
+    items = recommender.item_ids.find(log.item_ids.arrow())[log.items]
     known = (users >= 0) & (items >= 0)
     if not known.any():
         raise UnknownIdError(f"the model knows none of the {len(log):,} test pairs' users and items")
@@ -59,5 +62,5 @@ def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
             "left out",
             UnknownIdWarning,
         )
-    n_users, n_items = recommender.shape_
+    n_users, n_items = recommender.shape
     return FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)

@@ -8,18 +8,10 @@ import warnings
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-import typer.main
 
 from verirec import __version__
-from verirec.cli import datasets, demo, reproduce
-from verirec.cli.audit import audit_command
-from verirec.cli.estimate import estimate_command
-from verirec.cli.evaluate import evaluate_command
 from verirec.cli.messages import in_options
-from verirec.cli.methods import methods_command
-from verirec.cli.plan_audit import plan_audit_command
-from verirec.cli.recommend import recommend_command
-from verirec.cli.train import train_command
+from verirec.cli.verbs import VERBS, Verbs, called
 from verirec.exceptions import VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -29,22 +21,15 @@ _INTERRUPTED: Final = 130
 """What typer makes of Ctrl-C."""
 
 app = typer.Typer(
+    cls=Verbs,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="How good is a recommender really, when its feedback is selective and noisy?",
 )
-app.command("demo")(demo.demo)
-app.command("audit")(audit_command)
-app.command("plan-audit")(plan_audit_command)
-app.command("estimate")(estimate_command)
-app.command("train")(train_command)
-app.command("evaluate")(evaluate_command)
-app.command("recommend")(recommend_command)
-app.command("methods")(methods_command)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(reproduce.app, name="reproduce")
+for _verb, _line in VERBS.items():
+    app.command(_verb, help=_line)(lambda: None)
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,13 +76,8 @@ def _end(code: int, message: str) -> NoReturn:
 
 def _options() -> dict[str, str]:
     """Return the options of the verb that runs, by their names in Python."""
-    command: Any = typer.main.get_command(app)
-    for argument in sys.argv[1:]:
-        below = getattr(command, "commands", {}).get(argument)
-        if below is None:
-            break
-        command = below
-    return {one.name: one.opts[0] for one in command.params if one.opts[0].startswith("--")}
+    command, _ = called(sys.argv[1:])
+    return {one.name: one.opts[0] for one in getattr(command, "params", ()) if one.opts[0].startswith("--")}
 
 
 def _refused_by_the_system(error: OSError) -> str:

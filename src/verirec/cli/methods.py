@@ -10,7 +10,10 @@ from rich.table import Table
 
 from verirec.cli.options import AsJson, methods_module
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("methods")
 def methods_command(as_json: AsJson = False) -> None:
     """List the methods.
 

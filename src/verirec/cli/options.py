@@ -55,7 +55,7 @@ PropensityColumn = Annotated[
 ScoreColumn = Annotated[str | None, typer.Option(help="The predictions' column of scores.")]
 Rho01 = Annotated[float | None, typer.Option(help="False negative rate, if you know it.")]
 Rho10 = Annotated[float | None, typer.Option(help="False positive rate, if you know it.")]
-AuditLabels = Annotated[Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")]
+AuditFile = Annotated[Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")]
 Loss = Annotated[str, typer.Option(help="log, squared or absolute.")]
 Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
 Clip = Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")]

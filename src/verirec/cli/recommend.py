@@ -13,7 +13,10 @@ from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rati
 from verirec.data import read_log
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("recommend")
 def recommend_command(
     model: ModelFolder,
     users: Annotated[str | None, typer.Option(help="Ids, parted by commas.")] = None,
@@ -38,7 +41,7 @@ def recommend_command(
     ids: list[Any] = [text.strip() for text in texts if text.strip()]
     if not ids:
         raise ParameterError("no user was named")
-    if recommender.user_ids_.ids([0]).dtype.kind in "iu":
+    if recommender.user_ids.ids([0]).dtype.kind in "iu":
         ids = [_whole(text) for text in ids]
     rated = None
     if exclude is not None:
@@ -48,7 +51,7 @@ def recommend_command(
         )
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
     if out is not None:
-        from verirec.reports.writing import write_table
+        from verirec.pages.writing import write_table
 
         write_table(out, frame)
         typer.echo(f"The list: {out}")

@@ -16,7 +16,7 @@ from verirec.cli.options import (
     PROPENSITIES,
     AllItems,
     AllUsers,
-    AuditLabels,
+    AuditFile,
     Delimiter,
     Duplicates,
     Item,
@@ -38,11 +38,15 @@ from verirec.cli.options import (
 )
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
-from verirec.reports.writing import check_writable
+from verirec.pages.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 
 
+app = typer.Typer(add_completion=False)
+
+
+@app.command("train")
 def train_command(
     log: LogFile,
     method: Annotated[str, typer.Option(help="One of verirec methods.")],
@@ -51,7 +55,7 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    audit_labels: AuditLabels = None,
+    audit: AuditFile = None,
     rho01: Rho01 = None,
     rho10: Rho10 = None,
     user: User = None,
@@ -78,8 +82,8 @@ def train_command(
     chosen = catalogue[one_of("--method", method, tuple(catalogue))]
     one_of("--propensity", propensity, PROPENSITIES)
     rates = given_rates(rho01, rho10)
-    if rates is not None and audit_labels is not None:
-        raise ParameterError("give --rho01 and --rho10, or --audit-labels: one of the two")
+    if rates is not None and audit is not None:
+        raise ParameterError("give --rho01 and --rho10, or --audit: one of the two")
     recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
     recommender.check_parameters()
     check_writable(out)
@@ -107,12 +111,12 @@ def train_command(
         def show(epoch: int, epochs: int, held_out: float) -> None:
             bar.update(task, completed=epoch, total=epochs)
             if not math.isnan(held_out):
-                bar.update(task, held=f"held-out error {held_out:.4f}")
+                bar.update(task, held=f"validation error {held_out:.4f}")
 
         recommender.fit(
             table,
             noise_rates=rates,
-            audit=read_audit(audit_labels, table, columns),
+            audit=read_audit(audit, table, columns),
             propensities=propensities,
             checkpoint=checkpoint,
             resume=resume,
@@ -128,14 +132,16 @@ def train_command(
 def _say(recommender: Any, out: Path) -> None:
     """Say how training went, and what it was judged by."""
     console = Console(markup=False, highlight=False)
-    kept = f"the state of epoch {recommender.best_epoch_} of {len(recommender.history_)} is kept"
-    lines = [f"{recommender.name}: {kept} ({recommender.stopped_because_})"]
+    report = recommender.report_
+    kept = f"the state of epoch {report.best_epoch} of {len(report.history)} is kept"
+    lines = [f"{recommender.name}: {kept} ({report.stopped_because})"]
     if recommender.validation:
-        lines.append(f"Held-out error by {recommender.judge_}: {recommender.held_out_error_:.4f}")
+        lines.append(f"Validation error by {report.validation_estimator}: {report.validation_error:.4f}")
     rates = recommender.noise_rates_
     if isinstance(rates, NoiseRates):
         lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
-    cold = int(recommender.cold_users_.sum()), int(recommender.cold_items_.sum())
+    trained = recommender.recommender_
+    cold = int(trained.cold_users.sum()), int(trained.cold_items.sum())
     if any(cold):
         lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")
     for line in (*lines, f"The model: {out}"):

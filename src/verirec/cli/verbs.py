@@ -1,0 +1,49 @@
+"""The verbs, each imported when it is called: `verirec --help` waits for none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import typer.main
+from typer.core import TyperGroup
+
+VERBS: Final = {
+    "demo": "Judge two recommenders in a simulated world whose truth is known.",
+    "assess": "Tell how selective and how noisy a log is, and how good each recommender really is, on one page.",
+    "plan": "Choose the pairs to ask people about, and write them as a CSV file whose true_label is to be filled in.",
+    "estimate": "Estimate how good each recommender really is.",
+    "train": "Train a recommender on a log.",
+    "evaluate": "Judge a trained recommender on test ratings, taken as they are.",
+    "recommend": "Return users their best items.",
+    "methods": "List the methods.",
+    "datasets": "List the data sets, where each was found, and how to get the others.",
+    "reproduce": "Run the paper's studies again: the semi-synthetic one as printed and done right, Table 2 under equal "
+    "tuning.",
+}
+"""What each does, as the first line of its own help says."""
+
+
+def command_of(verb: str) -> Any:
+    """Import the module of a verb, and return the command that its `app` makes."""
+    return typer.main.get_command(import_module(f"verirec.cli.{verb.replace('-', '_')}").app)
+
+
+def called(words: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the command that a line's words name, or `None`, and the words after it."""
+    if not words or words[0] not in VERBS:
+        return None, [*words]
+    command, rest = command_of(words[0]), [*words[1:]]
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    return command, rest
+
+
+class Verbs(TyperGroup):
+    """Commands of a line each, for the help; the one that is called is taken from its module."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the verb that was called, its command and what is left of the arguments."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, None if listed is None else command_of(str(name)), rest
