@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.methods.saving import FACTS, TENSORS
+from verirec.training.saving import FACTS, TENSORS
 from verirec.training.checkpoints import read_tensors, write_tensors
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -342,7 +342,7 @@ def test_without_resume_a_checkpoint_is_begun_anew(here, stopped):
 
 
 TRAIN_MISTAKES = [
-    (("strings.csv", "--method", "nope"), "--method must be one of cvib, .*tdr; got 'nope'"),
+    (("strings.csv", "--method", "nope"), "--method must be one of akb-dr, .*tdr; got 'nope'"),
     (("strings.csv", "--set", "nope=1"), "MF has no parameter 'nope'; it has model, dim, "),
     (("strings.csv", "--set", "dim"), "--set must be NAME=VALUE; got 'dim'"),
     (("strings.csv", "--set", "=3"), "--set must be NAME=VALUE; got '=3'"),
