@@ -147,12 +147,7 @@ def double_robustness(
     true_errors = get_loss(loss).of(f, truth)
     options: dict[str, Any] = {"noise_rates": noise_rates, "estimated_rates": noise_rates, "loss": loss}
     right_p = ome_dr_bias(
-        f,
-        truth,
-        propensities=propensities,
-        learnt_propensities=propensities,
-        imputed_errors=imputed_errors,
-        **options,
+        f, truth, propensities=propensities, learnt_propensities=propensities, imputed_errors=imputed_errors, **options
     )
     right_errors = ome_dr_bias(
         f,
@@ -234,13 +229,7 @@ def surrogate_bound(rates: NoiseRates, clip: float, loss: LossLike = "log") -> f
 
 
 def rademacher_complexity(
-    n_users: int,
-    n_items: int,
-    *,
-    user_norm: float,
-    item_norm: float,
-    draws: int = 20,
-    random_state: RandomState = 0,
+    n_users: int, n_items: int, *, user_norm: float, item_norm: float, draws: int = 20, random_state: RandomState = 0
 ) -> tuple[float, float]:
     r"""Return the empirical Rademacher complexity of norm-bounded factor models, and its Monte Carlo error.
 

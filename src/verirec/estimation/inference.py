@@ -110,10 +110,7 @@ def _no_terms() -> NoReturn:
 
 
 def _at_rates_or_region(
-    at: Callable[[Estimator, Rates | None], Estimate],
-    estimators: list[Estimator],
-    noise: Noise,
-    least: float = -np.inf,
+    at: Callable[[Estimator, Rates | None], Estimate], estimators: list[Estimator], noise: Noise, least: float = -np.inf
 ) -> dict[str, Estimate | EstimateRange]:
     """Return each estimator's estimate at the rates, or its range over a region."""
     if not isinstance(noise, NoiseRegion):
