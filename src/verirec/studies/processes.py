@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import queue
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection
@@ -80,13 +81,21 @@ def _in_processes(
         # By a file: what is sent to a process that starts is sent when it has started, one after the other.
         Path(folder, "work").write_bytes(pickle.dumps((work, shared)))
         try:
+            # Not `wait`: it takes the locks of all futures, and Ctrl-C meanwhile would leave them taken for good.
+            finished: queue.SimpleQueue[Future[None]] = queue.SimpleQueue()
             with _interrupts_held():
-                pending: set[Future[None]] = {pool.submit(_call, job) for job in jobs}
-            while pending:
-                done, pending = wait(pending, every, FIRST_COMPLETED)
-                for one in done:
+                for job in jobs:
+                    pool.submit(_call, job).add_done_callback(finished.put)
+            done = 0
+            while done < len(jobs):
+                try:
+                    one = finished.get(timeout=every)
+                except queue.Empty:
+                    pass
+                else:
                     one.result()
-                progress(len(jobs) - len(pending))
+                    done += 1
+                progress(done)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             # Jobs under way are let go of; finished ones have left their results.
