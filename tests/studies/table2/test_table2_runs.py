@@ -112,8 +112,9 @@ def _start(folder):
     )
     script = folder / "script.py"
     script.write_text(code)
+    path = os.pathsep.join(filter(None, [HERE, os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        [sys.executable, str(script), str(folder)], start_new_session=True, env=os.environ | {"PYTHONPATH": HERE}
+        [sys.executable, str(script), str(folder)], start_new_session=True, env=os.environ | {"PYTHONPATH": path}
     )
 
 
