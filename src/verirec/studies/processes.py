@@ -5,16 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import queue
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from verirec.exceptions import VerirecError
@@ -72,6 +72,8 @@ def _in_processes(
     every: float | None,
 ) -> None:
     before = set(multiprocessing.active_children())
+    # Not `wait`: a Ctrl-C within it can leave the locks of waiting jobs taken, and then the pool never ends.
+    finished: SimpleQueue[Future[None]] = SimpleQueue()
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -81,19 +83,13 @@ def _in_processes(
         # By a file: what is sent to a process that starts is sent when it has started, one after the other.
         Path(folder, "work").write_bytes(pickle.dumps((work, shared)))
         try:
-            # Not `wait`: it takes the locks of all futures, and Ctrl-C meanwhile would leave them taken for good.
-            finished: queue.SimpleQueue[Future[None]] = queue.SimpleQueue()
             with _interrupts_held():
                 for job in jobs:
                     pool.submit(_call, job).add_done_callback(finished.put)
             done = 0
             while done < len(jobs):
-                try:
-                    one = finished.get(timeout=every)
-                except queue.Empty:
-                    pass
-                else:
-                    one.result()
+                with suppress(Empty):
+                    finished.get(timeout=every).result()
                     done += 1
                 progress(done)
         except BaseException:
