@@ -10,9 +10,9 @@ import pytest
 import typer.main
 
 import verirec
+from verirec.assessment import run_demo
 from verirec.cli.main import app
 from verirec.cli.verbs import called
-from verirec.experiments import run_demo
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -43,7 +43,7 @@ def test_commands_have_verbs_and_options_that_are_there(page, tmp_path, monkeypa
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, one in demo.audit.recommenders.items():
+    for name, one in demo.assessment.recommenders.items():
         logged, corrected = (
             f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
             for of in (one.estimates["naive"], one.estimates[one.main])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     # `as` says that they are for users too; they are not in __all__, so that `import *` takes neither torch nor `data`.
+    from verirec import assessment as assessment
     from verirec import data as data
     from verirec import estimation as estimation
     from verirec import exceptions as exceptions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from verirec import methods as methods
     from verirec import metrics, simulate, theory
     from verirec import nuisance as nuisance
+    from verirec.assessment import Assessment, assess
     from verirec.data import (
         Dataset,
         Factors,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
         AuditPlan,
         AuditSample,
         identified_region,
-        plan_audit,
+        plan_labels,
         weak_separability_test,
     )
     from verirec.nuisance.propensities import (
@@ -67,16 +69,28 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PACKAGES = {"data", "estimation", "exceptions", "losses", "methods", "metrics", "nuisance", "simulate", "theory"}
+_PACKAGES = {
+    "assessment",
+    "data",
+    "estimation",
+    "exceptions",
+    "losses",
+    "methods",
+    "metrics",
+    "nuisance",
+    "simulate",
+    "theory",
+}
 
 _NAMES = {
+    "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
     "estimation": "Estimate EstimateRange Estimates compare estimate estimate_ranking sensitivity",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
-    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditPlan AuditSample identified_region plan_audit "
+    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditPlan AuditSample identified_region plan_labels "
     "weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
@@ -88,6 +102,7 @@ _HOMES = {name: package for package, names in _NAMES.items() for name in names.s
 
 __all__ = [
     "AnchorNoiseRates",
+    "Assessment",
     "AuditNoiseRates",
     "AuditPlan",
     "AuditSample",
@@ -113,6 +128,7 @@ __all__ = [
     "SuspectLabels",
     "UnbiasedSplit",
     "__version__",
+    "assess",
     "compare",
     "estimate",
     "estimate_ranking",
@@ -120,7 +136,7 @@ __all__ = [
     "identified_region",
     "load_dataset",
     "metrics",
-    "plan_audit",
+    "plan_labels",
     "read_log",
     "read_predictions",
     "sensitivity",

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import verirec
+from verirec.assessment import run_demo
+from verirec.assessment.demo_page import demo_page, demo_summary
 from verirec.cli.main import app
-from verirec.experiments import run_demo
-from verirec.reports import demo_page, demo_summary
 
 FILES = {"report.html", "summary.json"}
 
@@ -52,8 +52,8 @@ def test_it_shows_the_figures_of_the_summary_and_where_the_page_is(ran):
 
 def test_the_seed_is_the_worlds(run, tmp_path, monkeypatch):
     seeds = []
-    monkeypatch.setattr(verirec.experiments, "run_demo", lambda seed: seeds.append(seed) or once())
-    monkeypatch.setattr(verirec.reports, "demo_page", lambda demo: "<p>page</p>")
+    monkeypatch.setattr(verirec.assessment, "run_demo", lambda seed: seeds.append(seed) or once())
+    monkeypatch.setattr(verirec.assessment.demo_page, "demo_page", lambda demo: "<p>page</p>")
     for seed in ((), ("--seed", 7)):
         assert run("demo", "--out", tmp_path, *seed)[0] == 0
     assert seeds == [0, 7]
@@ -75,8 +75,8 @@ def once():
 def at_once(monkeypatch):
     """Let the demo be ready, and its page short: where only its path matters."""
     demo = once()
-    monkeypatch.setattr(verirec.experiments, "run_demo", lambda seed: demo)
-    monkeypatch.setattr(verirec.reports, "demo_page", lambda demo: "<p>page</p>")
+    monkeypatch.setattr(verirec.assessment, "run_demo", lambda seed: demo)
+    monkeypatch.setattr(verirec.assessment.demo_page, "demo_page", lambda demo: "<p>page</p>")
 
 
 @pytest.mark.usefixtures("at_once")

@@ -225,7 +225,7 @@ def test_given_rates_are_reported(figures):
 
 
 def test_an_audit_gives_the_rates_and_their_uncertainty(figures, folder):
-    shown = figures("log.csv", "--predictions", "mine=matrix.npy", "--audit-labels", "audit.csv")
+    shown = figures("log.csv", "--predictions", "mine=matrix.npy", "--audit", "audit.csv")
     log = vr.read_log(folder / "log.csv")
     rates = vr.AuditNoiseRates().fit(log, audit=vr.AuditSample.from_file(folder / "audit.csv", log))
     assert shown["noise_rates"] == {
@@ -282,7 +282,7 @@ def test_the_table_of_a_region_shows_ranges(estimate, figures):
 
 
 def test_an_audits_rates_are_shown_with_their_intervals(estimate):
-    output = estimate("log.csv", "--predictions", "mine=matrix.npy", "--audit-labels", "audit.csv")[1]
+    output = estimate("log.csv", "--predictions", "mine=matrix.npy", "--audit", "audit.csv")[1]
     assert re.search(
         r"Noise rates: rho01 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\], rho10 0\.\d{3} \[.*\] \(an audit of 300 pairs\)", output
     )
@@ -291,7 +291,7 @@ def test_an_audits_rates_are_shown_with_their_intervals(estimate):
 def test_without_rates_the_table_says_how_to_give_them(estimate):
     output = estimate("log.csv", "--predictions", "mine=matrix.npy")[1]
     assert "Noise rates: not corrected" in output
-    assert "give --rho01 and --rho10, --audit-labels or --region" in output
+    assert "give --rho01 and --rho10, --audit or --region" in output
 
 
 @pytest.mark.parametrize("name", ["[old]", "[/b]", "two words", "é"])
@@ -364,9 +364,9 @@ def test_the_logs_own_columns_are_found_in_predictions_and_audits(figures, tmp_p
     (tmp_path / "audit.csv").write_text(audit)
     columns = ("--user", "who", "--item", "what", "--positive-from", 3)
     found = figures(
-        "stars.csv", "--predictions", f"x={tmp_path}/scores.csv", *columns, "--audit-labels", tmp_path / "audit.csv"
+        "stars.csv", "--predictions", f"x={tmp_path}/scores.csv", *columns, "--audit", tmp_path / "audit.csv"
     )
-    usual = figures("log.csv", "--predictions", "x=scores.csv", "--audit-labels", "audit.csv")
+    usual = figures("log.csv", "--predictions", "x=scores.csv", "--audit", "audit.csv")
     assert found["recommenders"] == usual["recommenders"]
 
 
@@ -415,7 +415,7 @@ def test_all_users_and_items_are_counted_where_they_are_named(figures, part):
     assert found["recommenders"]["x"] == numbers(alone)
 
 
-@pytest.mark.parametrize("verb", ["audit", "estimate", "plan-audit"])
+@pytest.mark.parametrize("verb", ["assess", "estimate", "plan"])
 def test_the_verbs_on_a_log_read_it_by_the_same_options(run, verb):
     listed = set(re.findall(r"--[\w-]+", run(verb, "--help")[1]))
     reading = {
@@ -500,16 +500,16 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--rho01", -0.1, "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "nan", "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "x", "--rho10", 0.4], r"Invalid value for '--rho01'"),
-    (["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"], r"--audit-labels, or --region: one of the three"),
-    (["log.csv", *GIVEN, "--audit-labels", "audit.csv", "--region"], r"one of the three"),
-    (["log.csv", *GIVEN, "--audit-labels", "audit.csv", "--rho01", 0.1], r"one of the three"),
-    (["log.csv", *GIVEN, "--audit-labels", "no.csv"], r"no file '?no\.csv'?"),
-    (["log.csv", *GIVEN, "--audit-labels", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
+    (["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"], r"--audit, or --region: one of the three"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the three"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the three"),
+    (["log.csv", *GIVEN, "--audit", "no.csv"], r"no file '?no\.csv'?"),
+    (["log.csv", *GIVEN, "--audit", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
     (["log.csv", *GIVEN, "--positive-from", 2], r"--positive-from 2 makes all [\d,]+ labels 0"),
     (["stars.csv", *GIVEN], r"cannot tell which column is the user"),
     (["stars.csv", *GIVEN, "--user", "who", "--item", "what"], r"stars'? must be 0/1, or needs a rule"),
     (
-        ["log.csv", "--predictions", "mine=logged.csv", "--rho01", 0.2, "--rho10", 0.1],
+        ["log.csv", "--predictions", "mine=logged.csv", "--estimators", "naive,dr"],
         r"dr, ome-dr need predictions for all 2,000 pairs; got [\d,]+\. Those that need the logged pairs only: naive",
     ),
 ]
@@ -633,5 +633,5 @@ def test_warnings_are_lines_of_their_own(spawn, folder):
 
 def test_the_help_names_every_option(run):
     output = run("estimate", "--help")[1]
-    for option in ("--predictions", "--rho01", "--audit-labels", "--region", "--propensity", "--clip", "--json"):
+    for option in ("--predictions", "--rho01", "--audit", "--region", "--propensity", "--clip", "--json"):
         assert option in output

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from conftest import REPOSITORY
 from verirec.cli import reproduce
-from verirec.experiments.reproduce import Population, WorkerEndedError, table1_plan
-from verirec.reports.reproduction import read_results
-from verirec.reports.reproduction_words import row_in_words, rows_of, table1_cell
+from verirec.studies.semi_synthetic import Population, WorkerEndedError, table1_plan
+from verirec.studies.semi_synthetic.page import read_results
+from verirec.studies.semi_synthetic.words import row_in_words, rows_of, table1_cell
 
 RESULTS = REPOSITORY / "docs" / "reproduction"
 LEVELS = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
@@ -118,7 +118,7 @@ def test_a_worker_that_was_ended_is_one_line(small, run, tmp_path, monkeypatch):
     def ended(*_, **__):
         raise WorkerEndedError("a worker was ended; use fewer, such as workers=1")
 
-    monkeypatch.setattr("verirec.experiments.reproduce.run_plan", ended)
+    monkeypatch.setattr("verirec.studies.semi_synthetic.run_plan", ended)
     check_one_line(run("reproduce", "table1", "--out", tmp_path), "a worker was ended; use fewer, such as --workers 1")
 
 

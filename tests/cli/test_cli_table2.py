@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from conftest import REPOSITORY
-from verirec.experiments.table2.tables import COLUMNS
+from verirec.studies.table2.tables import COLUMNS
 
 FILES = ("table2.csv", "spread.csv", "settings.csv", "table2.md", "report.html", "intervals.png", "time.svg")
 

@@ -99,7 +99,7 @@ def same_tensors(one, other):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_from_a_file_to_a_model_its_figures_its_lists_and_its_audit(here, folder, tmp_path, kind):
+def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, folder, tmp_path, kind):
     out = tmp_path / "model"
     code, output, errors = here("train", f"{kind}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK)
     assert (code, errors) == (0, "")
@@ -143,9 +143,9 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_audit(here, folder
     ]
     assert [float(row["score"]) for row in rows] == pytest.approx(wanted["score"].tolist())
 
-    code, _, errors = here("audit", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "audit")
+    code, _, errors = here("assess", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "page")
     assert (code, errors) == (0, "")
-    shown = json.loads((tmp_path / "audit" / "summary.json").read_text())["recommenders"]["mine"]["ome-dr"]["value"]
+    shown = json.loads((tmp_path / "page" / "summary.json").read_text())["recommenders"]["mine"]["ome-dr"]["value"]
     estimates = vr.estimate(own.predictions, log, propensities=propensities, noise_rates=RATES, estimators="ome-dr")
     assert shown == pytest.approx(estimates["ome-dr"].value)
 
@@ -174,7 +174,7 @@ def test_a_log_of_other_columns_can_be_left_out(here, model, folder):
 
 
 def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
-    arguments = ("strings.csv", "--method", "ome-ips", "--audit-labels", "audit_strings.csv", "--out", tmp_path, *QUICK)
+    arguments = ("strings.csv", "--method", "ome-ips", "--audit", "audit_strings.csv", "--out", tmp_path, *QUICK)
     assert here("train", *arguments)[0] == 0
     log = vr.read_log(folder / "strings.csv")
     audit = vr.AuditSample.from_file(folder / "audit_strings.csv", log)
@@ -362,9 +362,9 @@ TRAIN_MISTAKES = [
     (("nope.csv",), "no file 'nope.csv'"),
     (("strings.csv", "--rho01", 0.6, "--rho10", 0.5), "rho01 [+] rho10 must be below 1"),
     (("strings.csv", "--rho01", 0.2), "--rho01 and --rho10 go together; give both"),
-    (("strings.csv", *GIVEN, "--audit-labels", "audit_strings.csv"), "give --rho01 and --rho10, or --audit-labels"),
-    (("strings.csv", "--audit-labels", "nope.csv"), "no file 'nope.csv'"),
-    (("strings.csv", "--audit-labels", "audit_integers.csv"), "audit_integers.csv: "),
+    (("strings.csv", *GIVEN, "--audit", "audit_strings.csv"), "give --rho01 and --rho10, or --audit"),
+    (("strings.csv", "--audit", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--audit", "audit_integers.csv"), "audit_integers.csv: "),
     (("strings.csv", "--propensity", "nope"), "--propensity must be one of"),
     (("strings.csv", "--rating", "nope"), "nope"),
     (("other.csv", "--user", "who", "--item", "what"), "--positive-from"),
@@ -398,7 +398,7 @@ def test_a_parameter_of_a_method_that_is_no_number_is_told_in_one_line(here, tmp
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
 def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypatch, place):
-    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
     code, output, errors = here("train", "strings.csv", "--method", "mf", "--out", place)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: .*taken.*\n", errors)
@@ -406,7 +406,7 @@ def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypat
 
 
 def test_options_are_checked_before_any_work(here, monkeypatch, tmp_path):
-    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
     for arguments in (("--method", "nope"), ("--method", "mf", "--set", "nope=1"), ("--method", "mf", "--rho01", 0.2)):
         assert here("train", "strings.csv", *arguments, "--out", tmp_path / "out")[0] == 2
         assert not (tmp_path / "out").exists()
@@ -532,7 +532,7 @@ def newer(folder):
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-@pytest.mark.parametrize("verb", ["evaluate", "recommend", "audit"])
+@pytest.mark.parametrize("verb", ["evaluate", "recommend", "assess"])
 def test_a_model_that_is_none_is_told_in_one_line(here, model, tmp_path, damage, message, verb):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
@@ -540,7 +540,7 @@ def test_a_model_that_is_none_is_told_in_one_line(here, model, tmp_path, damage,
     arguments = {
         "evaluate": (copy, "test_strings.csv"),
         "recommend": (copy, "--users", "u01"),
-        "audit": ("strings.csv", "--predictions", f"mine={copy}", *GIVEN, "--out", tmp_path / "audit"),
+        "assess": ("strings.csv", "--predictions", f"mine={copy}", *GIVEN, "--out", tmp_path / "page"),
     }
     code, output, errors = here(verb, *arguments[verb])
     assert (code, output) == (2, "")

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import verirec
-import verirec.experiments
+import verirec.assessment
 from cli.conftest import HANGS
 from verirec.cli.main import app
 from verirec.cli.verbs import VERBS, command_of
@@ -67,24 +67,24 @@ def test_the_version_is_the_packages(run):
 
 
 def test_an_error_of_ours_is_one_line_and_exit_code_2(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(DataError("first line\n  second line")))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(DataError("first line\n  second line")))
     assert run("demo") == (2, "", "verirec: first line second line\n")
 
 
 def test_an_error_that_is_no_users_mistake_is_not_hidden(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(ZeroDivisionError("a bug")))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
         run("demo")
 
 
 def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
-    from verirec.experiments import run_demo
+    from verirec.assessment import run_demo
 
     def warn(seed):
         warnings.warn("mind the gap", ScoreWarning, stacklevel=1)
         return run_demo(seed)
 
-    monkeypatch.setattr(verirec.experiments, "run_demo", warn)
+    monkeypatch.setattr(verirec.assessment, "run_demo", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, _, errors = run("demo", "--out", tmp_path)
@@ -92,14 +92,14 @@ def test_a_warning_is_one_line_and_no_failure(run, monkeypatch, tmp_path):
 
 
 def test_an_interruption_is_told_in_one_line_and_has_its_usual_exit_code(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(KeyboardInterrupt()))
     code, _, errors = run("demo")
     assert code == 130
     assert "Traceback" not in errors
 
 
 def test_an_interruption_says_that_it_stopped(run, monkeypatch):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(KeyboardInterrupt()))
     assert run("demo")[2] == "verirec: stopped\n"
 
 
@@ -115,7 +115,7 @@ def test_an_interruption_says_that_it_stopped(run, monkeypatch):
     ids=lambda one: str(one)[:20],
 )
 def test_what_the_system_refuses_is_told_by_its_path_and_the_reason(run, monkeypatch, error, message):
-    monkeypatch.setattr(verirec.experiments, "run_demo", raising(error))
+    monkeypatch.setattr(verirec.assessment, "run_demo", raising(error))
     assert run("demo") == (2, "", f"verirec: {message}\n")
 
 
@@ -214,7 +214,7 @@ def test_the_line_of_a_verb_in_the_help_is_the_first_of_its_own(verb):
     assert " ".join(command_of(verb).help.partition("\n\n")[0].split()) == VERBS[verb]
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("audit", "log.csv"), ("plan-audit", "log.csv")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("demo",), ("assess", "log.csv"), ("plan", "log.csv")], ids=" ".join)
 def test_an_empty_name_is_no_place_to_write_to(run, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     code, output, errors = run(*arguments, "--out", "")

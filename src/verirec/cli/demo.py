@@ -25,8 +25,9 @@ def demo(
     Example: verirec demo --out demo
     """
     # Plotting takes a second to import, and only this verb needs it.
-    from verirec.experiments import run_demo
-    from verirec.reports import check_writable, demo_page, demo_summary, write_report
+    from verirec.assessment import run_demo
+    from verirec.assessment.demo_page import demo_page, demo_summary
+    from verirec.pages.writing import check_writable, write_report
 
     check_writable(out)
     console = Console(markup=False, highlight=False)
@@ -38,10 +39,10 @@ def demo(
     table.add_column("As logged", justify="right", no_wrap=True)
     table.add_column("Corrected", justify="right", no_wrap=True)
     table.add_column("Truth", justify="right", no_wrap=True)
-    for name, one in result.audit.recommenders.items():
+    for name, one in result.assessment.recommenders.items():
         table.add_row(name, _cell(one.estimates["naive"]), _cell(one.estimates[one.main]), f"{result.truth[name]:.3f}")
     console.print(table)
-    settled = result.audit.comparisons[0].established
+    settled = result.assessment.comparisons[0].established
     console.print(
         f"As it stands, the log prefers the one {result.preferred_by_log}; the better one is the one "
         f"{result.truly_better}. Corrected for selection and noise, "

@@ -32,6 +32,7 @@ from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimates, estimate
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
+from verirec.estimation.inputs import judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ScoreWarning, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
@@ -48,9 +49,7 @@ class _NoiseOptions(NoiseOptions):
     choice: ClassVar = "--rho01 and --rho10, or --audit, or --region: one of the three"
     region: Annotated[
         bool,
-        of_noise(
-            "--region", help="Without rates or an audit: report the range over all rates that the log allows."
-        ),
+        of_noise("--region", help="Without rates or an audit: report the range over all rates that the log allows."),
     ] = False
 
     @property
@@ -136,7 +135,7 @@ def estimate_command(
         "interval": interval,
         "random_state": seed,
     }
-    judged = _Estimator(LoggedPairs(table, propensities), found.rates, _listed(estimators), vars(how) | options)
+    judged = _Estimator(LoggedPairs(judgeable(table), propensities), found.rates, _listed(estimators), vars(how) | options)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):

@@ -79,7 +79,8 @@ class RatingsOptions:
         """Read a file of ratings; `more` as in `read_log`."""
         return read_log(
             file,
-            **self.columns,
+            user=self.user,
+            item=self.item,
             rating=self.rating,
             positive_from=self.positive_from,
             delimiter="\t" if self.delimiter == "\\t" else self.delimiter,

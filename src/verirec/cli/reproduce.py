@@ -15,7 +15,7 @@ from verirec.cli.table2 import table2_command, table2_pages_command
 from verirec.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from verirec.experiments.reproduce import Plan, Population
+    from verirec.studies.semi_synthetic import Plan, Population
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 app.command("table2")(table2_command)
@@ -77,7 +77,7 @@ def table1_command(
 
     Example: verirec reproduce table1 --data data --variant printed --out table1
     """
-    from verirec.experiments.reproduce.plans import table1_plan
+    from verirec.studies.semi_synthetic.plans import table1_plan
 
     plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
     _check(seeds, workers, out)
@@ -85,10 +85,11 @@ def table1_command(
 
 
 def _table1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
-    from verirec.experiments.reproduce import tables
-    from verirec.reports.reproduction import table1_page
-    from verirec.reports.reproduction_plots import table1_plot, write_pictures
-    from verirec.reports.writing import write_file, write_table
+    from verirec.pages.figures import write_pictures
+    from verirec.pages.writing import write_file, write_table
+    from verirec.studies.semi_synthetic import tables
+    from verirec.studies.semi_synthetic.page import table1_page
+    from verirec.studies.semi_synthetic.plots import table1_plot
 
     table = tables.table1(_run(plan, population, seeds, workers, out), plan)
     write_table(out / "table1.csv", table)
@@ -114,7 +115,7 @@ def figure1_command(
 
     Example: verirec reproduce figure1 --data data --out figure1
     """
-    from verirec.experiments.reproduce.plans import figure1_plan
+    from verirec.studies.semi_synthetic.plans import figure1_plan
 
     plan = figure1_plan(preferences)
     _check(seeds, workers, out)
@@ -122,9 +123,10 @@ def figure1_command(
 
 
 def _figure1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
-    from verirec.experiments.reproduce import tables
-    from verirec.reports.reproduction_plots import figure1_plot, write_pictures
-    from verirec.reports.writing import write_table
+    from verirec.pages.figures import write_pictures
+    from verirec.pages.writing import write_table
+    from verirec.studies.semi_synthetic import tables
+    from verirec.studies.semi_synthetic.plots import figure1_plot
 
     table = tables.figure1(_run(plan, population, seeds, workers, out), plan)
     write_table(out / "figure1.csv", table)
@@ -140,7 +142,7 @@ def robustness_command(
 
     Example: verirec reproduce robustness --data data --out robustness
     """
-    from verirec.experiments.reproduce.plans import robustness_plan
+    from verirec.studies.semi_synthetic.plans import robustness_plan
 
     plan = robustness_plan(propensity_error or 0.0)
     _check(seeds, workers, out)
@@ -148,10 +150,11 @@ def robustness_command(
 
 
 def _robustness(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
-    from verirec.experiments.reproduce import tables
-    from verirec.reports.reproduction_plots import robustness_plot, write_pictures
-    from verirec.reports.reproduction_words import rho_in_words
-    from verirec.reports.writing import write_table
+    from verirec.pages.figures import write_pictures
+    from verirec.pages.writing import write_table
+    from verirec.studies.semi_synthetic import tables
+    from verirec.studies.semi_synthetic.plots import robustness_plot
+    from verirec.studies.semi_synthetic.words import rho_in_words
 
     table = tables.robustness(_run(plan, population, seeds, workers, out))
     write_table(out / "robustness.csv", table)
@@ -185,7 +188,7 @@ def all_command(
 
     Example: verirec reproduce all --data data --out results
     """
-    from verirec.reports.reproduction_results import STUDIES
+    from verirec.studies.semi_synthetic.results import STUDIES
 
     _check(seeds, workers, out)
     populations = {"movielens-100k": _population("movielens-100k", data)}
@@ -203,7 +206,7 @@ def all_command(
 def _kuairec_or_line(data: Path | None) -> Population | None:
     """Load KuaiRec; where it is not at hand say so in a line, and what would do."""
     from verirec.data.datasets.kuairec import BLOCK, PUBLISHED
-    from verirec.experiments.reproduce.populations import has_population
+    from verirec.studies.semi_synthetic.populations import has_population
 
     if has_population("kuairec", data):
         return _population("kuairec", data)
@@ -225,8 +228,8 @@ def page_command(
 
     Example: verirec reproduce page --results docs/reproduction --out docs/reproduction.md
     """
-    from verirec.reports.reproduction import read_results, reproduction_page
-    from verirec.reports.writing import check_writable_file, write_file
+    from verirec.pages.writing import check_writable_file, write_file
+    from verirec.studies.semi_synthetic.page import read_results, reproduction_page
 
     check_writable_file(out)
     found = read_results(results)
@@ -244,15 +247,15 @@ def _relative(folder: Path, start: Path) -> str:
 
 def _check(seeds: int, workers: int, out: Path) -> None:
     """Check what is asked for before anything is loaded."""
-    from verirec.experiments.reproduce.runs import check_counts
-    from verirec.reports import check_writable
+    from verirec.pages.writing import check_writable
+    from verirec.studies.semi_synthetic.runs import check_counts
 
     check_counts(seeds, workers)
     check_writable(out)
 
 
 def _population(preferences: str, data: Path | None) -> Population:
-    from verirec.experiments.reproduce import load_population
+    from verirec.studies.semi_synthetic import load_population
 
     with Console(stderr=True).status(f"Loading {preferences}"):
         return load_population(preferences, data)
@@ -260,7 +263,7 @@ def _population(preferences: str, data: Path | None) -> Population:
 
 def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> Any:
     """Run a plan with a bar where somebody watches, and give the records as a frame."""
-    from verirec.experiments.reproduce import run_plan, tables
+    from verirec.studies.semi_synthetic import run_plan, tables
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -279,7 +282,7 @@ def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path
 
 def show_table1(console: Console, table: Any, plan: Plan) -> None:
     """Print Table 1: in one piece if it is not wider than the console, otherwise in pieces of fewer recommenders."""
-    from verirec.reports.reproduction_words import row_in_words, rows_of, table1_cell, table1_notes, table1_title
+    from verirec.studies.semi_synthetic.words import row_in_words, rows_of, table1_cell, table1_notes, table1_title
 
     names = list(dict.fromkeys(table.matrix))
     say = table1_cell(plan)

@@ -13,8 +13,8 @@ from rich.table import Table
 from verirec.cli.options import named_path
 
 if TYPE_CHECKING:
-    from verirec.experiments.table2 import Problem, Results, Study
-    from verirec.reports.table2_results import StudyTables
+    from verirec.studies.table2 import Problem, Results, Study
+    from verirec.studies.table2.results import StudyTables
 
 Out = Annotated[
     Path,
@@ -61,10 +61,10 @@ def table2_command(
 
     Example: verirec reproduce table2 --dataset coat --data data --out table2
     """
-    from verirec.experiments.table2 import Study, load_problem, named_methods
-    from verirec.experiments.table2.plans import QUICK_METHODS
-    from verirec.experiments.table2.tuning import require_optuna
-    from verirec.reports import check_writable
+    from verirec.pages.writing import check_writable
+    from verirec.studies.table2 import Study, load_problem, named_methods
+    from verirec.studies.table2.plans import QUICK_METHODS
+    from verirec.studies.table2.tuning import require_optuna
 
     chosen = QUICK_METHODS if quick and methods is None else named_methods(methods)
     study = Study(
@@ -89,7 +89,7 @@ def table2_command(
 
 def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
     """Run a study with a bar where somebody watches."""
-    from verirec.experiments.table2 import run_study
+    from verirec.studies.table2 import run_study
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -105,10 +105,10 @@ def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
 
 
 def _tables(results: Results, problem: Problem, out: Path) -> StudyTables:
-    from verirec.experiments.table2 import Store, findings, tables
-    from verirec.experiments.table2.runs import STORE
-    from verirec.reports.table2 import write_study
-    from verirec.reports.table2_results import StudyTables
+    from verirec.studies.table2 import Store, findings, tables
+    from verirec.studies.table2.page import write_study
+    from verirec.studies.table2.results import StudyTables
+    from verirec.studies.table2.runs import STORE
 
     store = Store(out / STORE)
     honest, corrected = results.study.protocol == "honest", findings.correction(results)
@@ -125,8 +125,8 @@ def _tables(results: Results, problem: Problem, out: Path) -> StudyTables:
 
 def _show(tables: StudyTables, out: Path) -> None:
     """Print each form's table, four metrics of it, and where all of it is."""
-    from verirec.reports.table2 import forms_of
-    from verirec.reports.table2_words import CHOICES, FORMS, MARKS, laid_out, title
+    from verirec.studies.table2.page import forms_of
+    from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, title
 
     console = Console(markup=False, highlight=False)
     # A table is for a file or a pipe as well, and is not cut there.
@@ -160,9 +160,8 @@ def table2_pages_command(
 
     Example: verirec reproduce table2-pages --results docs/table2 --out docs
     """
-    from verirec.reports import check_writable
-    from verirec.reports.table2_pages import PAGES, read_studies
-    from verirec.reports.writing import write_file
+    from verirec.pages.writing import check_writable, write_file
+    from verirec.studies.table2.documents import PAGES, read_studies
 
     check_writable(out)
     studies = read_studies(results)

@@ -11,9 +11,8 @@ from typer.core import TyperGroup
 
 VERBS: Final = {
     "demo": "Judge two recommenders in a simulated world whose truth is known.",
-    "audit": "Tell how selective and how noisy a log is, and how good each recommender really is, on one page.",
-    "plan-audit": "Choose the pairs to ask people about, and write them as a CSV file whose true_label is to be "
-    "filled in.",
+    "assess": "Tell how selective and how noisy a log is, and how good each recommender really is, on one page.",
+    "plan": "Choose the pairs to ask people about, and write them as a CSV file whose true_label is to be filled in.",
     "estimate": "Estimate how good each recommender really is.",
     "train": "Train a recommender on a log.",
     "evaluate": "Judge a trained recommender on test ratings, taken as they are.",

@@ -385,7 +385,7 @@ def test_an_audit_is_called_small_by_how_open_it_leaves_the_rates(world, method)
     assert width > 0.15
     assert str(told[0].message) == (
         "an audit of 20 pairs leaves the noise rates very uncertain: a 95% interval reaches "
-        f"{width:.2f} to either side; plan_audit tells how many more pairs it takes"
+        f"{width:.2f} to either side; plan_labels tells how many more pairs it takes"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -38,7 +38,7 @@ def studied(weak_separability, guess=RATES):
     found = {"plan": [], "rates": [], "as many": [], "simple": [], "expected": [], "sizes": []}
     for seed in range(WORLDS):
         world = made(seed, weak_separability)
-        plan = vr.plan_audit(world.log, half_width=WIDTH, guess=guess, random_state=seed)
+        plan = vr.plan_labels(world.log, half_width=WIDTH, guess=guess, random_state=seed)
         widths, rates = half_widths(world, plan.rows)
         found["plan"].append(widths)
         found["rates"].append(rates)
@@ -59,7 +59,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def plan(world):
-    return vr.plan_audit(world.log, half_width=WIDTH, guess=RATES)
+    return vr.plan_labels(world.log, half_width=WIDTH, guess=RATES)
 
 
 @pytest.mark.parametrize("weak_separability", [False, True])
@@ -100,7 +100,7 @@ def test_without_a_guess_the_wanted_half_width_is_reached_too():
 
 @pytest.mark.parametrize("width", [0.02, 0.03, 0.05, 0.08, 0.12, 0.15, 0.2, 0.3, 0.4, 0.45, 0.49])
 def test_a_plan_of_any_width_keeps_its_word_and_stands_for_the_whole_log(world, width):
-    plan = vr.plan_audit(world.log, half_width=width)
+    plan = vr.plan_labels(world.log, half_width=width)
     assert max(plan.expected) <= width * (1 + 1e-9)
     assert plan.weights.sum() == pytest.approx(len(world.log), rel=1e-12)
     assert len(plan) >= 20 * 5  # five of each label in each of ten strata
@@ -109,13 +109,13 @@ def test_a_plan_of_any_width_keeps_its_word_and_stands_for_the_whole_log(world, 
 @pytest.mark.parametrize("width", [0.1, 0.2, 0.49])
 def test_an_audit_that_follows_its_plan_is_not_called_small(world, width):
     """Any warning would be an error here."""
-    plan = vr.plan_audit(world.log, half_width=width)
+    plan = vr.plan_labels(world.log, half_width=width)
     assert len(plan) < 200
     assert half_widths(world, plan.rows)[0].max() < 0.15
 
 
 def test_for_a_rough_answer_a_random_choice_may_take_fewer_and_that_is_told(world):
-    plan = vr.plan_audit(world.log, half_width=0.3)
+    plan = vr.plan_labels(world.log, half_width=0.3)
     assert plan.simple < len(plan)
 
 
@@ -124,7 +124,7 @@ def test_for_a_rough_answer_a_random_choice_may_take_fewer_and_that_is_told(worl
 
 def test_without_a_guess_all_nine_that_it_was_made_for_are_kept():
     log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
-    plan = vr.plan_audit(log, half_width=0.05, random_state=7)
+    plan = vr.plan_labels(log, half_width=0.05, random_state=7)
     region = vr.identified_region(log, random_state=7)
     most = [min(one, 0.3) for one in (region.rho01_most, region.rho10_most)]
     assert [(one.rho01, one.rho10) for one in plan.guesses] == [
@@ -133,9 +133,9 @@ def test_without_a_guess_all_nine_that_it_was_made_for_are_kept():
 
 
 def test_the_expected_half_widths_are_the_worst_over_the_guesses(world):
-    plan = vr.plan_audit(world.log, half_width=0.05)
+    plan = vr.plan_labels(world.log, half_width=0.05)
     for one in plan.guesses:
-        assert len(vr.plan_audit(world.log, half_width=0.05, guess=one)) <= len(plan)
+        assert len(vr.plan_labels(world.log, half_width=0.05, guess=one)) <= len(plan)
 
 
 def test_a_given_guess_is_the_only_one(plan):
@@ -145,7 +145,7 @@ def test_a_given_guess_is_the_only_one(plan):
 def test_seed_and_confidence_go_into_the_guesses():
     log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
     plans = [
-        vr.plan_audit(log, half_width=0.05, random_state=seed, confidence=level)
+        vr.plan_labels(log, half_width=0.05, random_state=seed, confidence=level)
         for seed, level in ((0, 0.95), (1, 0.95), (0, 0.5))
     ]
     assert len({one.guesses for one in plans}) == 3
@@ -157,7 +157,7 @@ def test_a_wrong_guess_is_told_before_any_work(world, monkeypatch):
         "verirec.nuisance.noise_rates.plan.sort_into_strata", lambda *_, **__: pytest.fail("rows were sorted")
     )
     with pytest.raises(ParameterError, match="guess must be"):
-        vr.plan_audit(world.log, guess="many")
+        vr.plan_labels(world.log, guess="many")
 
 
 # The pairs
@@ -179,7 +179,7 @@ def test_rows_come_in_random_order(plan):
 def test_weights_add_up_to_the_log_within_each_cell(world):
     """By scores that are given, the cells can be worked out by hand: tenths of the score, by label."""
     scores = np.random.default_rng(0).random((200, 300))
-    plan = vr.plan_audit(world.log, half_width=WIDTH, guess=RATES, scores=scores)
+    plan = vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, scores=scores)
     log = world.log
     score = scores[log.users, log.items]
     tenth = np.argsort(np.argsort(score)) * 10 // len(log)
@@ -195,7 +195,7 @@ def test_weighted_shares_are_fair_to_the_log():
     errors = []
     for seed in range(WORLDS):
         world = made(seed)
-        plan = vr.plan_audit(world.log, half_width=WIDTH, guess=RATES, random_state=seed)
+        plan = vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, random_state=seed)
         truth = world.at(world.log.users, world.log.items).true_labels
         errors.append(np.average(truth[plan.rows], weights=plan.weights) - truth.mean())
     assert abs(np.mean(errors)) < 4 * np.std(errors, ddof=1) / np.sqrt(len(errors))
@@ -216,27 +216,27 @@ def test_the_frame_is_a_list_to_fill_in(plan):
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(world, plan):
-    again, other = (vr.plan_audit(world.log, half_width=WIDTH, guess=RATES, random_state=seed) for seed in (0, 1))
+    again, other = (vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, random_state=seed) for seed in (0, 1))
     assert again.rows.tolist() == plan.rows.tolist()
     assert again.weights.tolist() == plan.weights.tolist()
     assert other.rows.tolist() != plan.rows.tolist()
 
 
 def test_a_narrower_interval_takes_more_pairs(world):
-    sizes = [len(vr.plan_audit(world.log, half_width=width, guess=RATES)) for width in (0.02, 0.03, 0.05)]
+    sizes = [len(vr.plan_labels(world.log, half_width=width, guess=RATES)) for width in (0.02, 0.03, 0.05)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 2.5 * sizes[2]
 
 
 def test_more_confidence_takes_more_pairs(world):
-    sure, less = (vr.plan_audit(world.log, half_width=0.03, guess=RATES, confidence=level) for level in (0.99, 0.8))
+    sure, less = (vr.plan_labels(world.log, half_width=0.03, guess=RATES, confidence=level) for level in (0.99, 0.8))
     assert len(sure) > 2 * len(less)
 
 
 def test_groups_strata_are_at_most_as_many_as_there_are_rows_for(world):
     """A log of 60 rows has 3 strata of 20."""
     small = world.log.select(np.arange(60))
-    plan = vr.plan_audit(small, half_width=0.3, guess=RATES)
+    plan = vr.plan_labels(small, half_width=0.3, guess=RATES)
     assert len(np.unique(np.round(plan.weights, 9))) <= 6
 
 
@@ -246,7 +246,7 @@ def test_groups_strata_are_at_most_as_many_as_there_are_rows_for(world):
 @pytest.mark.parametrize("width", [0.001, 0.004])
 def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(world, width):
     check_refusal(
-        lambda: vr.plan_audit(world.log, half_width=width, guess=RATES),
+        lambda: vr.plan_labels(world.log, half_width=width, guess=RATES),
         AuditError,
         rf"even the true labels of all {len(world.log):,} rows would leave a rate's half-width at 0\.\d+ where "
         rf"{width:g} was asked for; ask for a larger half_width",
@@ -289,26 +289,26 @@ def test_large_plans_take_few_steps_and_hardly_more_rows(monkeypatch):
     ],
 )
 def test_bad_input_is_told_in_one_line(world, change, error, message):
-    check_refusal(lambda: vr.plan_audit(**{"log": world.log} | change), error, message)
+    check_refusal(lambda: vr.plan_labels(**{"log": world.log} | change), error, message)
 
 
 def test_a_log_that_is_too_small_is_refused(world):
     small = world.log.select(np.arange(30))
     check_refusal(
-        lambda: vr.plan_audit(small),
+        lambda: vr.plan_labels(small),
         EmptyLogError,
         "^a log of 30 rows cannot tell how noisy its labels may be, which takes at least 40; give the noise rates: "
         r"rho01=\.\.\. and rho10=\.\.\.$",
     )
     # Which is what helps.
-    assert len(vr.plan_audit(small, half_width=0.4, guess=RATES)) > 0
-    check_refusal(lambda: vr.plan_audit(world.log.select([])), VerirecError, "rows")
+    assert len(vr.plan_labels(small, half_width=0.4, guess=RATES)) > 0
+    check_refusal(lambda: vr.plan_labels(world.log.select([])), VerirecError, "rows")
 
 
 def test_a_log_of_one_class_is_refused_for_what_it_is(world):
     log = world.log
     ones = vr.FeedbackLog.from_arrays(log.users, log.items, np.ones(len(log), int), n_users=200, n_items=300)
-    check_refusal(lambda: vr.plan_audit(ones), VerirecError, "class|positive")
+    check_refusal(lambda: vr.plan_labels(ones), VerirecError, "class|positive")
 
 
 def test_whatever_the_plans_seed_the_rates_are_right_on_average():
@@ -316,7 +316,7 @@ def test_whatever_the_plans_seed_the_rates_are_right_on_average():
     errors = []
     for seed in range(60):
         world = vr.simulate.world(150, 200, noise_rates=RATES, observed=0.15, random_state=1_000 + seed)
-        plan = vr.plan_audit(world.log, half_width=0.05, guess=RATES, random_state=seed + 1)
+        plan = vr.plan_labels(world.log, half_width=0.05, guess=RATES, random_state=seed + 1)
         users, items = world.log.users[plan.rows], world.log.items[plan.rows]
         found = vr.AuditNoiseRates().fit(
             world.log, audit=vr.AuditSample(users, items, world.at(users, items).true_labels)

@@ -169,7 +169,7 @@ class AuditNoiseRates:
     user_groups, item_groups
         Group of each user or each item, integers from 0: one pair of rates a group.
     random_state
-        Of the folds; an audit that `plan_audit` planned keeps to the default, by which its pairs were chosen.
+        Of the folds; an audit that `plan_labels` planned keeps to the default, by which its pairs were chosen.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class AuditNoiseRates:
         if half_width > ROUGH:
             warn_caller(
                 f"an audit of {len(rows):,} pairs{where} leaves the noise rates very uncertain: a 95% interval reaches "
-                f"{half_width:.2f} to either side; plan_audit tells how many more pairs it takes",
+                f"{half_width:.2f} to either side; plan_labels tells how many more pairs it takes",
                 SmallAuditWarning,
             )
         return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)

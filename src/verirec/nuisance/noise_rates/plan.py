@@ -84,7 +84,7 @@ class AuditPlan:
         return f"<p>{self!r}</p>{self.to_frame().head(10).to_html(index=False, escape=True)}"
 
 
-def plan_audit(
+def plan_labels(
     log: FeedbackLog,
     *,
     half_width: float = 0.03,
@@ -117,7 +117,7 @@ def plan_audit(
     --------
     >>> from verirec import simulate
     >>> world = simulate.world(n_users=400, n_items=600, random_state=0)
-    >>> plan = plan_audit(world.log, half_width=0.05)
+    >>> plan = plan_labels(world.log, half_width=0.05)
     >>> len(plan) < plan.simple
     True
     """

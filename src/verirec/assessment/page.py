@@ -1,0 +1,119 @@
+"""The assessment's page."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from verirec.assessment.findings import Findings
+from verirec.assessment.plots import (
+    break_even_plot,
+    estimates_plot,
+    noise_plot,
+    propensity_plot,
+    propensity_range_plot,
+    surface_plot,
+)
+from verirec.assessment.sentences import conclusions, coverage
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.pages.figures import as_svg
+from verirec.pages.rendering import render
+
+SUSPECTS: Final = 20
+SURFACES: Final = 3
+MOST_ACTIVE: Final = 0.1
+
+
+def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
+    """Return the self-contained HTML page."""
+    measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
+    kinds = {
+        name: {
+            "as logged": one.estimates["naive"],
+            "corrected for selection": one.estimates[one.selection_only],
+            "corrected for selection and noise": one.estimates[one.main],
+        }
+        for name, one in found.recommenders.items()
+    }
+    of_rows = found.propensities.at(found.log.users, found.log.items)
+    plots = {
+        "propensities": as_svg(
+            propensity_plot(np.asarray(of_rows, dtype=np.float64), found.grid_propensities), "propensities"
+        ),
+        "estimates": as_svg(estimates_plot(kinds, found.truth, measure), "estimates") if kinds else None,
+        "noise": None
+        if isinstance(found.noise, GroupedNoiseRates)
+        else as_svg(noise_plot(found.noise, found.confidence), "noise"),
+    }
+    return render(
+        "verirec.assessment",
+        template,
+        found=found,
+        conclusions=conclusions(found),
+        coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
+        kinds=kinds,
+        measure=measure,
+        plots=plots,
+        surfaces=_surfaces(found),
+        suspects=_suspect_rows(found),
+        crowd={
+            "users": _crowd(found.log.users, found.log.n_users),
+            "items": _crowd(found.log.items, found.log.n_items),
+        },
+        is_region=isinstance(found.noise, NoiseRegion),
+        is_grouped=isinstance(found.noise, GroupedNoiseRates),
+        rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
+        most_active=MOST_ACTIVE,
+        **more,
+    )
+
+
+def _surfaces(found: Findings) -> list[dict[str, Any]]:
+    """Draw the surfaces: of every two recommenders where they change places, or of the only one."""
+    varied = found.sensitivity
+    if varied is None:
+        return []
+    rates, loss = found.noise if isinstance(found.noise, NoiseRates) else None, f"{found.loss} loss"
+    drawn = [
+        {
+            "title": "Wrong propensities",
+            "plot": as_svg(propensity_range_plot(varied, f"{loss}, self-normalised"), "range"),
+            "kind": "propensities",
+        }
+    ]
+    pairs = [(one.first, one.second) for one in found.comparisons if {one.first, one.second} <= set(varied.surfaces)]
+    for first, second in pairs[:SURFACES]:
+        drawn.append(
+            {
+                "title": f"{first} or {second}, at other noise rates",
+                "plot": as_svg(break_even_plot(varied, first, second, rates=rates), f"pair{len(drawn)}"),
+                "kind": "pair",
+                "first": first,
+                "second": second,
+            }
+        )
+    if not pairs:
+        for name in list(varied.surfaces)[:SURFACES]:
+            drawn.append(
+                {
+                    "title": f"{name}, at other noise rates",
+                    "plot": as_svg(surface_plot(varied, name, loss, rates=rates), f"surface{len(drawn)}"),
+                    "kind": "one",
+                    "first": name,
+                }
+            )
+    return drawn
+
+
+def _suspect_rows(found: Findings) -> list[dict[str, Any]]:
+    if found.suspects is None:
+        return []
+    rows: list[dict[str, Any]] = found.suspects.to_frame(SUSPECTS).to_dict("records")
+    return rows
+
+
+def _crowd(positions: Any, size: int) -> float:
+    """Return the share of the rows that the most active tenth has."""
+    counts = np.sort(np.bincount(positions, minlength=size))[::-1]
+    return float(counts[: max(1, round(MOST_ACTIVE * size))].sum() / counts.sum())

@@ -1,0 +1,69 @@
+"""The assessment's figures for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from verirec.assessment.findings import Findings
+from verirec.assessment.sentences import conclusions
+from verirec.losses import NoiseRates, NoiseRegion
+
+
+def assessment_summary(found: Findings) -> dict[str, Any]:
+    """Return the result as JSON has it: the truth where it is known, noise, propensities, and every estimate."""
+    return {
+        "truth": dict(found.truth) or None,
+        "loss": found.loss,
+        "confidence": found.confidence,
+        "log": {"rows": len(found.log), "users": found.log.n_users, "items": found.log.n_items},
+        "noise_rates": _noise_numbers(found),
+        "propensity": found.propensity_diagnostics.to_dict(),
+        "liked": {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()},
+        "recommenders": {
+            name: {estimator: estimate.to_dict() for estimator, estimate in one.estimates.items()}
+            for name, one in found.recommenders.items()
+        },
+        "comparisons": [
+            {
+                "first": one.first,
+                "second": one.second,
+                "naive": one.naive.to_dict(),
+                "corrected": one.corrected.to_dict(),
+                "check": None if one.check is None else one.check.to_dict(),
+                "established": one.established,
+                "flip_factor": one.flip_factor if np.isfinite(one.flip_factor) else None,
+            }
+            for one in found.comparisons
+        ],
+        "sensitivity": _sensitivity_numbers(found),
+        "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),
+        "pairs_to_ask_about": None if found.plan is None else len(found.plan),
+        "conclusions": conclusions(found),
+        "warnings": list(found.warnings),
+    }
+
+
+def _noise_numbers(found: Findings) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"source": found.noise_source}
+    if isinstance(found.noise, NoiseRates):
+        ends = found.noise.interval(found.confidence)
+        return numbers | {
+            "rho01": found.noise.rho01,
+            "rho10": found.noise.rho10,
+            "intervals": {name: list(bounds) for name, bounds in ends.items()},
+        }
+    if isinstance(found.noise, NoiseRegion):
+        return numbers | {"rho01": [0.0, found.noise.rho01_most], "rho10": [0.0, found.noise.rho10_most]}
+    return numbers | {"groups": [{"rho01": of.rho01, "rho10": of.rho10} for of in found.noise.rates]}
+
+
+def _sensitivity_numbers(found: Findings) -> dict[str, Any] | None:
+    varied = found.sensitivity
+    if varied is None:
+        return None
+    return {
+        "surfaces": {name: surface._asdict() for name, surface in varied.surfaces.items()},
+        "propensity_ranges": {name: [list(one) for one in ranges] for name, ranges in varied.propensity_ranges.items()},
+    }

@@ -1,8 +1,0 @@
-"""The paper's Table 2 under equal tuning: every method in three forms, with simple baselines and intervals."""
-
-from verirec.experiments.table2.plans import Study, Task, named_methods
-from verirec.experiments.table2.problems import Problem, load_problem
-from verirec.experiments.table2.runs import Results, run_study
-from verirec.experiments.table2.store import Store
-
-__all__ = ["Problem", "Results", "Store", "Study", "Task", "load_problem", "named_methods", "run_study"]

@@ -1,0 +1,128 @@
+"""What else a study tells: what tuning alone moves, how settings are best chosen, what the correction changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from verirec.studies.semi_synthetic.tables import paired_p_value
+from verirec.studies.table2.plans import Task
+from verirec.studies.table2.runs import Results
+from verirec.studies.table2.spaces import BASELINE_FORM
+from verirec.studies.table2.tables import spread, values_of
+from verirec.studies.table2.tuning import best_of
+
+SELECTORS: Final = ("naive", "ome-ips-true", "ome-ips-audit", "ome-dr-true", "ome-dr-audit")
+BEST: Final = "best possible"
+OVERALL: Final = "all"
+PAIRS: Final = {"mf": "ome", "eib": "ome-eib", "ips": "ome-ips", "dr-jl": "ome-dr"}
+"""Methods, and the same corrected for noise."""
+
+
+def tuning_spread(results: Results) -> Any:
+    """Return how far test AUC and log loss go over the settings that were tried, one row a method and form."""
+    rows = []
+    for task, trials in results.trials.items():
+        auc, loss = (values_of(trials, metric) for metric in ("auc", "log_loss"))
+        known = auc[~np.isnan(auc)]
+        rows.append(
+            {
+                "method": task.method,
+                "form": task.form,
+                "trials": len(trials),
+                "failed": int(np.isnan(auc).sum()),
+                "auc_least": float(known.min(initial=1.0)),
+                "auc_lower": float(np.quantile(known, 0.25)) if len(known) else np.nan,
+                "auc_median": float(np.median(known)) if len(known) else np.nan,
+                "auc_upper": float(np.quantile(known, 0.75)) if len(known) else np.nan,
+                "auc_most": float(known.max(initial=0.0)),
+                "log_loss_median": float(np.nanmedian(loss)) if len(known) else np.nan,
+                "seconds": float(np.mean([row["seconds"] for row in trials])),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def chosen_settings(results: Results) -> Any:
+    """Return the setting of each task and choice, as JSON."""
+    rows = [
+        {"method": task.method, "form": task.form, "choice": choice, "setting": json.dumps(runs[0]["setting"])}
+        for (task, choice), runs in results.chosen.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def selection(results: Results) -> Any:
+    """Return what each way to choose a setting would have got on the test, one row a method, form and way.
+
+    Only for `honest`. `share`: of the way from the naive choice's test AUC to that of the best trial; NaN where there
+    is none. The rows of method "all" have the shares of the sums over methods. Test labels choose nothing here: they
+    tell what the choices were worth.
+    """
+    rows: list[dict[str, Any]] = []
+    for task, trials in results.trials.items():
+        usable = [row for row in trials if "failed" not in row]
+        if task.form == BASELINE_FORM or not usable:
+            continue
+        auc = {by: float(best_of(by, usable)["test"]["auc"]) for by in SELECTORS}
+        auc[BEST] = max(row["test"]["auc"] for row in usable)
+        rows += [{"method": task.method, "form": task.form, "chosen_by": by, "auc": value} for by, value in auc.items()]
+    table = pd.DataFrame(rows)
+    if len(table) == 0:
+        return table
+    parts = [table, *(_summed(part, form) for form, part in [*table.groupby("form", sort=False), (OVERALL, table)])]
+    whole = pd.concat(parts, ignore_index=True)
+    by_task = whole.groupby(["method", "form"], sort=False)
+    naive, best = (
+        by_task.auc.transform(lambda auc, by=by: auc[whole.chosen_by[auc.index] == by].iloc[0])
+        for by in ("naive", BEST)
+    )
+    gap = best - naive
+    whole["share"] = np.where(gap > 0, (whole.auc - naive) / gap.where(gap > 0, 1.0), np.nan)
+    return whole
+
+
+def _summed(part: Any, form: Any) -> Any:
+    means = part.groupby("chosen_by", sort=False).auc.mean().reset_index()
+    return means.assign(method=OVERALL, form=form)
+
+
+def correction(results: Results) -> Any:
+    """Compare methods with their corrected forms, seed by seed, on clean labels.
+
+    Under `honest` on rows of the log that were held out ("held-out log") and on random ratings ("random test"); else on
+    the latter alone. `difference` is corrected minus plain: below 0 the correction helps.
+    """
+    rows = []
+    parts = {"held_out": "held-out log", "test": "random test"}
+    for (task, choice), plain in results.chosen.items():
+        other = results.chosen.get((Task(PAIRS.get(task.method, ""), task.form), choice))
+        if other is None:
+            continue
+        for part, words in parts.items():
+            for metric in ("log_loss", "brier", "auc"):
+                if part not in plain[0]:
+                    continue
+                own, theirs = values_of(other, metric, part), values_of(plain, metric, part)
+                rows.append(
+                    {
+                        "method": task.method,
+                        "corrected": PAIRS[task.method],
+                        "form": task.form,
+                        "choice": choice,
+                        "on": words,
+                        "metric": metric,
+                        "plain": float(theirs.mean()),
+                        "with_correction": float(own.mean()),
+                        "difference": float((own - theirs).mean()),
+                        "std": spread(own - theirs),
+                        "p_value": paired_p_value(own, theirs),
+                        "rho01": results.study.rho01,
+                        "rho10": results.study.rho10,
+                        "seeds": len(own),
+                    }
+                )
+    return pd.DataFrame(rows)
