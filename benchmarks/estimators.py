@@ -14,13 +14,12 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 import verirec as vr
-from verirec.data.grid import blocks
+from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
 
 UNCERTAIN = vr.NoiseRates(0.2, 0.1, covariance=((4e-4, 0.0), (0.0, 4e-4)))
@@ -37,11 +36,7 @@ def timed(function: Callable[[], Any], least: dict[str, tuple[float, float]], na
 
 def walk(factors: vr.Factors, shape: tuple[int, int]) -> float:
     cells = as_predictions(factors, *shape)
-    with ThreadPoolExecutor(2) as workers:
-        sums = workers.map(
-            lambda block: cells.cells(block[0][:, None], block[1][None, :]).sum(), blocks(*shape, max_cells=1 << 17)
-        )
-        return float(sum(sums))
+    return Grid(shape, block_cells=1 << 17).total(cells.cells)
 
 
 def small(rounds: int) -> None:

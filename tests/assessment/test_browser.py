@@ -45,7 +45,6 @@ def browser(tmp_path_factory):
             [program, *OPTIONS, f"--user-data-dir={profile}", *options, page.as_uri()],
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         assert done.returncode == 0, done.stderr

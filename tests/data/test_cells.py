@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verirec.data.cells import DenseCells, FactorCells, checked_positions
-from verirec.data.grid import blocks
 from verirec.data.parts import totals
 from verirec.exceptions import ParameterError, PositionError
 
@@ -14,25 +13,6 @@ MATRIX = np.arange(20.0).reshape(4, 5)
 def rank_one():
     """Give a factor form of `MATRIX`: 5 u + i + 0."""
     return FactorCells(np.zeros((4, 2)), np.ones((5, 2)), 5.0 * np.arange(4), np.arange(5.0) - 1, 1.0)
-
-
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 2000))
-def test_blocks_cover_the_grid_exactly_once_in_no_more_cells_than_allowed(n_users, n_items, max_cells):
-    visits = np.zeros((n_users, n_items), int)
-    for users, items in blocks(n_users, n_items, max_cells=max_cells):
-        assert 0 < len(users) * len(items) <= max_cells
-        visits[users[:, None], items[None, :]] += 1
-    assert (visits == 1).all()
-
-
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 200))
-def test_blocks_go_row_by_row(n_users, n_items, max_cells):
-    corners = [(int(users[0]), int(items[0])) for users, items in blocks(n_users, n_items, max_cells=max_cells)]
-    assert corners == sorted(corners)
-
-
-def test_a_grid_within_the_default_budget_is_one_block():
-    assert [(len(users), len(items)) for users, items in blocks(1000, 1000)] == [(1000, 1000)]
 
 
 @pytest.mark.parametrize("cells", [DenseCells(MATRIX), rank_one()], ids=["dense", "factors"])

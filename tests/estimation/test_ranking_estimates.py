@@ -17,8 +17,8 @@ from plain_formulas import estimators as plain_estimators
 from plain_formulas import ranking_estimates as plain
 from refusals import check_refusal
 from verirec.data.predictions import as_predictions
-from verirec.estimation import unobserved
-from verirec.estimation.ranking import places
+from verirec.estimation import places as places_module
+from verirec.estimation.places import places
 from verirec.exceptions import (
     EmptyLogError,
     LabelError,
@@ -184,8 +184,8 @@ def test_places_are_counted_whatever_the_ties_and_the_blocks(n_users, n_items, d
     log = vr.FeedbackLog.from_arrays(users, items, cells % 2, n_users=n_users, n_items=n_items)
     form = (lambda who, what: scores[who, what]) if by_function else scores
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unobserved, "_BLOCK", block)
-        above, tied = places(as_predictions(form, n_users, n_items), log, depth)
+        patch.setattr(places_module, "BLOCK_CELLS", block)
+        above, tied, _ = places(as_predictions(form, n_users, n_items), log, depth)
     expected = places_by_counting(scores, log, depth)
     assert above.tolist() == expected[0]
     assert tied.tolist() == expected[1]
@@ -197,7 +197,8 @@ def test_without_ties_places_are_those_of_argsort():
     cells = np.sort(random.choice(scores.size, 5_000, replace=False))
     users, items = np.divmod(cells, 1_000)
     log = vr.FeedbackLog.from_arrays(users, items, cells % 2, n_users=300, n_items=1_000)
-    above, tied = places(as_predictions(scores, 300, 1_000), log, 1_000)
+    above, tied, scale = places(as_predictions(scores, 300, 1_000), log, 1_000)
+    assert scale == 1
     assert (above == np.argsort(np.argsort(-scores, axis=1), axis=1)[log.users, log.items]).all()
     assert (tied == 1).all()
 

@@ -11,7 +11,7 @@ from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from verirec.data.predictions import as_predictions
 from verirec.estimation.cell_losses import CellLosses
-from verirec.estimation.unobserved import over_grid, sample_unobserved, visit_sample, visit_unobserved
+from verirec.estimation.unobserved import sample_unobserved, visit_sample, visit_unobserved
 from verirec.losses import get_loss
 from verirec.nuisance.imputation import Additive
 
@@ -78,13 +78,6 @@ def test_a_grid_of_many_blocks_is_visited_once_each(shape):
     factors = random.normal(size=shape[1])
     expected = ((1 - 2 * f) * unseen) @ factors
     np.testing.assert_allclose(found.weighted_by_user(factors), expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("parallel", [True, False])
-def test_blocks_come_back_in_the_grids_order(parallel):
-    walk = list(over_grid(lambda block: (block[0][0], block[1][0]), (5, 200_000), parallel=parallel))
-    assert [result for _, result in walk] == [(users[0], items[0]) for (users, items), _ in walk]
-    assert sorted(result for _, result in walk) == [result for _, result in walk]
 
 
 def test_a_function_of_predictions_is_asked_for_one_block_at_a_time():

@@ -252,6 +252,11 @@ class FeedbackLog:
         return len(self.users)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """The grid's, (n_users, n_items)."""
+        return self.n_users, self.n_items
+
+    @property
     def n_cells(self) -> int:
         """Number of user-item pairs in the grid, observed or not."""
         return self.n_users * self.n_items

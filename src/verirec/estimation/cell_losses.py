@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
-from verirec.data.grid import blocks
+from verirec.data.grid import Grid
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 
@@ -62,11 +62,13 @@ class CellLosses:
         return values if self.clip is None else np.asarray(np.clip(values, self.clip, 1 - self.clip))
 
     def check_grid(self) -> None:
-        """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid."""
+        """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid.
+
+        Where the grid is too large to visit, over a sample of it.
+        """
         if self.clip is None:
-            self._check(
-                lambda: (self.predictions.block(*block) for block in blocks(*self.predictions.shape)),
-            )
+            grid = Grid(self.predictions.shape)
+            self._check(lambda: grid.map_cells(self.predictions.cells, parallel=False))
 
     def _check(self, values: Callable[[], Iterable[Array]]) -> None:
         """Raise as `check_grid` does, with what to do about it; `values` gives the predictions, twice if need be."""

@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from verirec.estimation.rows import Imputed, Rows
 from verirec.exceptions import PredictionError
@@ -224,5 +223,7 @@ def _balance(lever: Array, centred: Array, scale: float) -> tuple[float, float]:
     if low <= 0 or high >= 0:
         tilt = -most if abs(low) < abs(high) else most
         return (0.0, imbalance(0.0)) if abs(imbalance(0.0)) < abs(imbalance(tilt)) else (tilt, imbalance(tilt))
+    from scipy.optimize import brentq  # Takes long to import, and only sdr needs it.
+
     tilt = float(brentq(imbalance, -most, most, xtol=1e-12 / spread, rtol=1e-14))
     return tilt, imbalance(tilt)

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import CellValues, Positions
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import MOST_CELLS, SAMPLE_CELLS
+from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.data.predictions import as_predictions
 from verirec.estimation.catalogue import Estimator, imputation_weight_slopes, imputation_weights
@@ -21,9 +21,9 @@ from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import Rates
 from verirec.estimation.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, Rows
 from verirec.estimation.unobserved import (
+    BLOCK_CELLS,
     Sample,
     Unobserved,
-    over_grid,
     sample_unobserved,
     visit_sample,
     visit_unobserved,
@@ -50,7 +50,7 @@ class EstimationProblem:
     imputation
         "constant", "model", or imputed errors.
     sample_size
-        Unobserved pairs to visit; `None` for all, or `SAMPLE_CELLS` beyond `MOST_CELLS`.
+        Unobserved pairs to visit; `None` for all, or a sample of the size that `Grid` has for larger grids.
     seed
         Of the sample and the folds.
     """
@@ -109,9 +109,9 @@ class EstimationProblem:
     @cached_property
     def sample(self) -> Sample | None:
         """The unobserved pairs to visit; `None` for all."""
-        size = self.sample_size
-        if size is None and self.log.n_cells > MOST_CELLS:
-            size = SAMPLE_CELLS
+        size, grid = self.sample_size, Grid(self.log.shape)
+        if size is None and not grid.fits:
+            size = grid.sample_cells
         if size is None or size >= self.log.n_cells - len(self.log):
             return None
         return sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
@@ -156,10 +156,10 @@ class EstimationProblem:
             return GivenErrors(of_rows, by_user, self.sample.scale * values)
         by_user = -totals(log.users, of_rows, log.n_users)
 
-        def sums(block: tuple[Positions, Positions]) -> Array:
+        def sums(block: Block) -> Array:
             return np.asarray(errors.block(*block).sum(axis=1))
 
-        for (users, _), part in over_grid(sums, errors.shape, parallel=errors.parallel):
+        for (users, _), part in Grid(errors.shape, BLOCK_CELLS).map_blocks(sums, parallel=errors.parallel):
             by_user[users] += part
         return GivenErrors(of_rows, by_user)
 

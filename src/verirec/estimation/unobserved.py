@@ -1,30 +1,26 @@
-"""Sums of the loss over the pairs that nobody rated: one walk over the grid, or a sample of it."""
+"""Sums of the loss over the pairs that nobody rated: from one walk over the grid, or from a sample of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import Positions, cell_keys
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import blocks
+from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.estimation.cell_losses import CellLosses
 from verirec.exceptions import PredictionError
 from verirec.nuisance.imputation import Additive
 
 Array = npt.NDArray[np.float64]
-Block = tuple[Positions, Positions]
-Result = TypeVar("Result")
 
-_BLOCK: Final = 1 << 17
+BLOCK_CELLS: Final = 1 << 17
 """Cells of a block: its few float64 arrays stay in the processor's second cache."""
-_WORKERS: Final = 2
 
 
 class Sample(NamedTuple):
@@ -82,7 +78,8 @@ class Unobserved:
 
 def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Array, row_difference: Array) -> Unobserved:
     """Walk over the whole grid, and take off what the log's rows (their losses are given) have added."""
-    n_users, n_items = log.n_users, log.n_items
+    n_users, n_items = log.shape
+    grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
     def visit(block: Block) -> tuple[Array, Array, Array]:
         negative, difference = losses.cells(block[0][:, None], block[1][None, :])
@@ -91,15 +88,20 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
         weighted = -totals(log.users, losses.of_rows(log.users, log.items)[1] * by_item[log.items], n_users)
-        for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
-            weighted[users] += losses.cells(users[:, None], items[None, :])[1] @ by_item[items]
+
+        def visit(block: Block) -> Array:
+            users, items = block
+            return np.asarray(losses.cells(users[:, None], items[None, :])[1] @ by_item[items])
+
+        for (users, _), sums in grid.map_blocks(visit, parallel=parallel):
+            weighted[users] += sums
         return weighted
 
     negative = -totals(log.users, row_if_negative, n_users)
     by_user = -totals(log.users, row_difference, n_users)
     by_item = -totals(log.items, row_difference, n_items)
     try:
-        for (users, items), sums in over_grid(visit, (n_users, n_items), parallel=losses.predictions.parallel):
+        for (users, items), sums in grid.map_blocks(visit, parallel=parallel):
             negative[users] += sums[0]
             by_user[users] += sums[1]
             by_item[items] += sums[2]
@@ -107,21 +109,6 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
         losses.check_grid()
         raise
     return Unobserved(negative, by_user, by_item, weighted_by_user)
-
-
-def over_grid(
-    function: Callable[[Block], Result], shape: tuple[int, int], *, parallel: bool, cells_of_a_row: int = 1
-) -> Iterator[tuple[Block, Result]]:
-    """Apply a function to each block of the grid, by two threads where that is safe; results in the grid's order.
-
-    A grid of one column whose rows stand for many cells each, `cells_of_a_row`, is walked in blocks of whole rows.
-    """
-    walk = list(blocks(*shape, max_cells=max(_BLOCK // cells_of_a_row, 1)))
-    if not parallel:
-        yield from ((block, function(block)) for block in walk)
-        return
-    with ThreadPoolExecutor(max_workers=_WORKERS) as workers:
-        yield from zip(walk, workers.map(function, walk), strict=True)
 
 
 def sample_unobserved(log: FeedbackLog, size: int, random: np.random.Generator) -> Sample:

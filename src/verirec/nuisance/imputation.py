@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.linalg import LinearOperator, cg
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import totals
+from verirec.nuisance.solving import conjugate_gradients
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -157,14 +156,6 @@ class _TwoWayLeastSquares:
             product = diagonal * vector + np.concatenate([of_items, of_users])
             return np.asarray(product - masses * (float(masses @ vector) / mass))
 
-        solved = _conjugate_gradients(times, right, diagonal)
+        solved = conjugate_gradients(times, right, diagonal, tolerance=_CONVERGED, steps=_STEPS)
         users, items = solved[:n_users], solved[n_users:]
         return Additive((total - float(masses @ solved)) / mass, users, items)
-
-
-def _conjugate_gradients(times: Callable[[Array], Array], right: Array, diagonal: Array) -> Array:
-    """Solve a symmetric positive definite system, preconditioned by its diagonal."""
-    size = (len(right), len(right))
-    matrix = LinearOperator(size, matvec=times, dtype=np.float64)
-    by_diagonal = LinearOperator(size, matvec=lambda vector: vector / diagonal, dtype=np.float64)
-    return np.asarray(cg(matrix, right, rtol=_CONVERGED, atol=0.0, maxiter=_STEPS, M=by_diagonal)[0])

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from verirec.checks import real_number
 from verirec.data.cells import CellValues, Positions, cell_keys
-from verirec.data.grid import BLOCK_CELLS, blocks
+from verirec.data.grid import BLOCK_CELLS, Grid
 from verirec.exceptions import ParameterError
 
 ACTIVITY_SPREAD: Final = 0.5
@@ -62,6 +61,8 @@ class LogisticSelection(CellValues):
 
     def _intercept_for(self, observed: float, random: np.random.Generator) -> float:
         """Solve mean p = observed: over the whole grid if that is small, else over a sample of cells."""
+        from scipy.optimize import brentq  # Takes long to import, and only worlds need it.
+
         if self.n_users * self.n_items <= _SAMPLED_CELLS:
             logits = self.logits(np.arange(self.n_users)[:, None], np.arange(self.n_items)[None, :])
         else:
@@ -106,7 +107,7 @@ class LogisticSelection(CellValues):
 def draw_by_cell(propensities: CellValues, n_users: int, n_items: int, random: np.random.Generator) -> Pairs:
     """Draw the observed pairs by visiting every cell, block by block."""
     users_drawn, items_drawn = [], []
-    for users, items in blocks(n_users, n_items):
+    for users, items in Grid((n_users, n_items)).blocks():
         rows, columns = np.nonzero(random.random((len(users), len(items))) < propensities.block(users, items))
         users_drawn.append(users[rows].astype(np.int32))
         items_drawn.append(items[columns].astype(np.int32))

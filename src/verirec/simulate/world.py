@@ -12,7 +12,7 @@ import numpy.typing as npt
 from verirec.checks import whole_number
 from verirec.data.cells import CellValues, Positions, block_positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import blocks
+from verirec.data.grid import Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.formatting import bytes_in_words, share_in_words
@@ -127,7 +127,7 @@ class World:
             )
         kinds = (np.float64, np.int8, np.float64, np.bool_, np.int8)
         matrices: list[npt.NDArray[Any]] = [np.empty((self.n_users, self.n_items), kind) for kind in kinds]
-        for users, items in blocks(self.n_users, self.n_items):
+        for users, items in Grid(self.log.shape, max_cells=self.log.n_cells).blocks():  # As many as the budget allows.
             place = np.ix_(users, items)
             for matrix, part in zip(matrices, self.block(users, items), strict=True):
                 matrix[place] = part
@@ -177,7 +177,8 @@ class World:
         loss
             "log", "squared", "absolute", or a function of (f, y).
         sample
-            Average over this many random cells in place of all: every cell takes a while where there are billions.
+            Average over this many random cells in place of all. By default all of them, up to 4 billion; ten million
+            of larger worlds.
         random_state
             Of the sample.
 
@@ -194,13 +195,14 @@ class World:
             random = as_generator(random_state)
             pairs = [random.integers(size, size=whole_number("sample", sample)) for size in values.shape]
             return float(measured.of(values.at(*pairs), self.at(*pairs).true_labels).mean())
-        total = 0.0
-        for users, items in blocks(self.n_users, self.n_items):
-            try:
-                truth = self.opinions.true_labels(users[:, None], items[None, :])
-                total += float(measured.of(values.block(users, items), truth).sum())
-            except PredictionError:
-                # Count them all, so that the message speaks of the whole grid and not of one block.
-                measured.check(values.block(*block) for block in blocks(self.n_users, self.n_items))
-                raise
-        return total / self.log.n_cells
+        grid = Grid(self.log.shape)
+
+        def losses(users: Positions, items: Positions) -> npt.NDArray[np.float64]:
+            return measured.of(values.cells(users, items), self.opinions.true_labels(users, items))
+
+        try:
+            return grid.mean(losses, parallel=False)
+        except PredictionError:
+            # Count them all, so that the message speaks of the whole grid and not of one block.
+            measured.check(grid.map_cells(values.cells, parallel=False))
+            raise

@@ -9,11 +9,12 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from verirec.exceptions import VerirecError
@@ -71,6 +72,8 @@ def _in_processes(
     every: float | None,
 ) -> None:
     before = set(multiprocessing.active_children())
+    # Not `wait`: a Ctrl-C within it can leave the locks of waiting jobs taken, and then the pool never ends.
+    finished: SimpleQueue[Future[None]] = SimpleQueue()
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -81,12 +84,14 @@ def _in_processes(
         Path(folder, "work").write_bytes(pickle.dumps((work, shared)))
         try:
             with _interrupts_held():
-                pending: set[Future[None]] = {pool.submit(_call, job) for job in jobs}
-            while pending:
-                done, pending = wait(pending, every, FIRST_COMPLETED)
-                for one in done:
-                    one.result()
-                progress(len(jobs) - len(pending))
+                for job in jobs:
+                    pool.submit(_call, job).add_done_callback(finished.put)
+            done = 0
+            while done < len(jobs):
+                with suppress(Empty):
+                    finished.get(timeout=every).result()
+                    done += 1
+                progress(done)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             # Jobs under way are let go of; finished ones have left their results.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ SCRIPT = """
 
     if __name__ == "__main__":
         levels = np.load(sys.argv[1])
-        run_plan(table1_plan("printed"), Population(levels), seeds=int(sys.argv[3]), folder=sys.argv[2])
+        run_plan(table1_plan("printed"), Population(levels), seeds=1000, folder=sys.argv[2], workers=2)
 """
 
 
@@ -75,25 +76,32 @@ def test_other_plans_and_populations_have_other_files():
     assert len(keys) == 4
 
 
-def test_a_stopped_run_leaves_whole_seeds_and_goes_on(tmp_path):
-    script, levels, out = tmp_path / "script.py", tmp_path / "levels.npy", tmp_path / "out"
+@pytest.fixture
+def running(tmp_path):
+    """A run of two workers in processes of their own, all of which end with the test."""
+    script, levels = tmp_path / "script.py", tmp_path / "levels.npy"
     script.write_text(textwrap.dedent(SCRIPT))
     np.save(levels, LEVELS)
-    command = [sys.executable, script, levels, out]
-    running = subprocess.Popen([*command, "3000"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 40
-    while not (out.is_dir() and len(files(out)) >= 2):
-        assert time.monotonic() < deadline
+    command = [sys.executable, script, levels, tmp_path / "out"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
+        yield process
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_stopped_run_leaves_whole_seeds_and_goes_on(running, tmp_path):
+    out = tmp_path / "out"
+    while len(files(out)) < 2:
         assert running.poll() is None
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=20) != 0
+    assert running.wait() != 0
     left = {file: file.stat().st_mtime_ns for file in files(out)}
-    time.sleep(0.3)
-    assert set(files(out)) == set(left)  # nobody goes on behind our back
+    running.stderr.read()  # ends when nobody can write to it any more, which the workers could as well
+    assert set(files(out)) == set(left)  # nobody went on behind our back
     assert set((out / "runs").iterdir()) == set(left)  # nor is anything there that was not finished
     count = len(left) + 1
-    subprocess.run([*command, str(count)], check=True, timeout=40)
+    run_plan(PLAN, Population(LEVELS), seeds=count, folder=out, workers=1)
     # Two workers: at most one seed was under way below the last finished one, so the first of all seeds are there now.
     key = fingerprint(PLAN, Population(LEVELS))
     assert [file.name for file in files(out)] == [f"table1-{key}-{seed:04d}.json" for seed in range(count)]

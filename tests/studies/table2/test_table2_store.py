@@ -96,10 +96,11 @@ def test_lines_of_two_processes_do_not_mix(tmp_path):
 def test_a_task_is_one_process_s_own_until_that_ends(tmp_path):
     store = Store(tmp_path)
     code = (
-        "import sys, time\nfrom verirec.studies.table2.store import Store\n"
-        "with Store(sys.argv[1]).claim('task') as held:\n    print(held, flush=True)\n    time.sleep(60)\n"
+        "import sys\nfrom verirec.studies.table2.store import Store\n"
+        "with Store(sys.argv[1]).claim('task') as held:\n    print(held, flush=True)\n    sys.stdin.read()\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+    command, pipe = [sys.executable, "-c", code, str(tmp_path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
         assert other.stdout.readline() == "True\n"
         with store.claim("task") as held:
             assert not held

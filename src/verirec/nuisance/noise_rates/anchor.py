@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number, whole_number
-from verirec.data.cells import CellValues
+from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import some_values
+from verirec.data.grid import Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, ParameterError, PredictionError, warn_caller
 from verirec.formatting import short
@@ -158,8 +158,8 @@ class AnchorNoiseRates:
             return grid_quantiles(h, self.quantile)
         if isinstance(h, LabelProbabilities):
             return h.extremes
-        lows, highs = zip(*((float(part.min()), float(part.max())) for part in some_values(h)), strict=True)
-        return _probability(min(lows)), _probability(max(highs))
+        low, high = Grid(h.shape).extremes(h)
+        return _probability(low), _probability(high)
 
     def _batch_extremes(
         self, log: FeedbackLog, predictions: PredictionsLike | None, random: np.random.Generator
@@ -185,10 +185,15 @@ def grid_quantiles(values: CellValues, quantile: float) -> tuple[float, float]:
     >>> [round(value, 2) for value in grid_quantiles(values, 0.1)]
     [0.09, 0.89]
     """
-    counts = np.zeros(_BINS, np.int64)
-    for part in some_values(values):
+
+    def count(users: Positions, items: Positions) -> npt.NDArray[np.int64]:
+        part = values.cells(users, items)
         _probability(float(part.min())), _probability(float(part.max()))
-        counts += np.bincount(np.minimum((part.ravel() * _BINS).astype(np.int64), _BINS - 1), minlength=_BINS)
+        return np.bincount(np.minimum((part.ravel() * _BINS).astype(np.int64), _BINS - 1), minlength=_BINS)
+
+    counts = np.zeros(_BINS, np.int64)
+    for part in Grid(values.shape).map_cells(count, parallel=values.parallel):
+        counts += part
     below = np.cumsum(counts) / counts.sum()
     low, high = (np.searchsorted(below, share) / _BINS for share in (quantile, 1 - quantile))
     return float(low), float(high)

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
-from scipy.stats import beta
+from scipy.special import betaincinv, ndtr
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
@@ -146,7 +145,7 @@ def identified_region(
     tails = _cross_fitted_tails(log, scores, share, random_state)
     # Clopper and Pearson's bound of a share; each at half the error, so that both hold together.
     wrong = np.round(tails.shares * tails.rows)
-    most = beta.ppf(1 - (1 - level) / 2, wrong + 1, np.maximum(tails.rows - wrong, 1e-9))
+    most = betaincinv(wrong + 1, np.maximum(tails.rows - wrong, 1e-9), 1 - (1 - level) / 2)
     return NoiseRegion(*np.minimum(most, MOST_RATE).tolist())
 
 

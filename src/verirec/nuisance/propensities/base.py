@@ -12,7 +12,7 @@ import numpy.typing as npt
 from verirec.checks import real_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.grid import some_values
+from verirec.data.grid import Grid
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
 
@@ -97,10 +97,8 @@ class Propensities(CellValues):
     def inverse_total(self) -> float:
         r"""The sum of 1/p over the whole grid; estimated from a sample of its cells where it is too large to visit."""
         self.require_everywhere("the sum of 1/p over the grid")
-        total, count = 0.0, 0
-        for part in some_values(self):
-            total, count = total + float((1 / part).sum()), count + part.size
-        return total / count * self.shape[0] * self.shape[1]
+        mean = Grid(self.shape).mean(lambda users, items: 1 / self.cells(users, items), parallel=self.parallel)
+        return mean * self.shape[0] * self.shape[1]
 
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
         """Return logits by user and by item whose sum is the propensity's, shapes (n_users,) and (n_items,).
@@ -132,6 +130,7 @@ class _Thinned(Propensities):
     def __init__(self, whole: Propensities, share: float) -> None:
         super().__init__(whole.shape)
         self.whole, self.share = whole, share
+        self.parallel = whole.parallel  # type: ignore[misc]
         self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
         self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
         self.assumption = whole.assumption  # type: ignore[misc]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import Grid
 from verirec.exceptions import EmptyLogError
 
 Array = npt.NDArray[np.float64]
@@ -108,14 +109,13 @@ def _imbalance(positions: npt.NDArray[np.integer[Any]], size: int, weights: Arra
 def _calibration(propensities: CellValues, log: FeedbackLog) -> tuple[tuple[float, float], ...]:
     """Compare observed with predicted shares in groups of cells; a fixed sample stands for a large grid."""
     of_rows = propensities.at(log.users, log.items)
-    random = np.random.default_rng(0)
-    cells = random.integers(log.n_cells, size=min(GRID_SAMPLE, 4 * log.n_cells))
-    of_grid = propensities.at(*np.divmod(cells, log.n_items))
+    size = min(GRID_SAMPLE, 4 * log.n_cells)
+    of_grid = propensities.at(*Grid(log.shape).sample(size, np.random.default_rng(0)))
     edges = np.unique(np.quantile(of_grid, np.linspace(0, 1, _BINS + 1)[1:-1]))
     in_grid = np.bincount(np.searchsorted(edges, of_grid, side="right"), minlength=len(edges) + 1)
     sums = np.bincount(np.searchsorted(edges, of_grid, side="right"), weights=of_grid, minlength=len(edges) + 1)
     in_rows = np.bincount(np.searchsorted(edges, of_rows, side="right"), minlength=len(edges) + 1)
-    cells_of_bin = in_grid / len(cells) * log.n_cells
+    cells_of_bin = in_grid / size * log.n_cells
     return tuple(
         (float(total / count), float(rows / size))
         for total, count, rows, size in zip(sums, in_grid, in_rows, cells_of_bin, strict=True)

@@ -53,7 +53,7 @@ class GivenPropensity(Propensities):
                 )
             cells = as_predictions(_checked(matrix), *matrix.shape)
         super().__init__(cells.shape, floor)
-        self.values = cells
+        self.values, self.parallel = cells, cells.parallel  # type: ignore[misc]
         self._given = values
 
     @cached_property

@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
 
 from verirec.data.cells import FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import blocks
+from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.two_way import ENOUGH, fit_two_way
+from verirec.nuisance.solving import conjugate_gradients
 
 Array = npt.NDArray[np.float64]
 
@@ -55,6 +55,11 @@ class FeatureFit:
         """The grid's."""
         return len(self.user_features), len(self.item_features)
 
+    @property
+    def grid(self) -> Grid:
+        """The grid, in blocks whose few arrays stay near the processor."""
+        return Grid(self.shape, _BLOCK)
+
     def logits_of(self, coefficients: Array) -> FactorCells:
         """Return the linear predictor of any coefficients."""
         n_users, n_items = self.shape
@@ -86,12 +91,17 @@ class FeatureFit:
         n_users, n_items = self.shape
         products = np.zeros((self.user_features.shape[1], self.item_features.shape[1]))
         by_user, by_item = np.zeros(n_users), np.zeros(n_items)
-        for users, items in blocks(n_users, n_items, max_cells=_BLOCK):
-            p = expit(self.logits.cells(users[:, None], items[None, :]))
-            part = values(p, users, items)
-            products += self.user_features[users].T @ (part @ self.item_features[items])
-            by_user[users] += part.sum(axis=1)
-            by_item[items] += part.sum(axis=0)
+
+        def visit(block: Block) -> tuple[Array, Array, Array]:
+            users, items = block
+            part = values(expit(self.logits.cells(users[:, None], items[None, :])), users, items)
+            product = self.user_features[users].T @ (part @ self.item_features[items])
+            return product, part.sum(axis=1), part.sum(axis=0)
+
+        for (users, items), (product, of_users, of_items) in self.grid.map_blocks(visit):
+            products += product
+            by_user[users] += of_users
+            by_item[items] += of_items
         return np.concatenate([products.ravel(), by_user, by_item])
 
     @cached_property
@@ -117,7 +127,6 @@ class FeatureFit:
 
     def solve(self, right_side: Array, *, tolerance: float = 1e-6) -> Array:
         """Solve with the Hessian, by conjugate gradients."""
-        size = len(right_side)
 
         def times_hessian(vector: Array) -> Array:
             direction = self.logits_of(vector)
@@ -126,13 +135,16 @@ class FeatureFit:
             )
             return np.asarray(product + self.penalties * vector)
 
-        hessian = LinearOperator((size, size), matvec=times_hessian, dtype=np.float64)
-        jacobi = LinearOperator((size, size), matvec=lambda vector: vector / self.information, dtype=np.float64)
-        return np.asarray(cg(hessian, right_side, rtol=tolerance, atol=0.0, maxiter=1_000, M=jacobi)[0])
+        return conjugate_gradients(times_hessian, right_side, self.information, tolerance=tolerance, steps=1_000)
 
 
 def fit_with_features(log: FeedbackLog, *, l2: float) -> FeatureFit:
     """Maximise the penalised log-likelihood of being observed over all pairs, from the two-way fit on."""
+    if not Grid(log.shape).fits:
+        raise PropensityError(
+            f"a logistic propensity with features visits all {log.n_cells:,} pairs, which are too many; leave the "
+            "features out: features=False"
+        )
     user_features, item_features = _standardised(log.user_features), _standardised(log.item_features)
     counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
     start = fit_two_way(*counts, l2=max(l2, 1e-3))
@@ -172,9 +184,7 @@ def fit_with_features(log: FeedbackLog, *, l2: float) -> FeatureFit:
 
 
 def _objective(fitted: FeatureFit, observed: Array) -> float:
-    normaliser = 0.0
-    for users, items in blocks(*fitted.shape, max_cells=_BLOCK):
-        normaliser += float(np.logaddexp(0, fitted.logits.cells(users[:, None], items[None, :])).sum())
+    normaliser = fitted.grid.total(lambda users, items: np.logaddexp(0, fitted.logits.cells(users, items)))
     penalty = float(fitted.penalties @ fitted.coefficients**2) / 2
     return float(observed @ fitted.coefficients) - normaliser - penalty
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.grid import blocks
+from verirec.data.grid import Grid
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.estimate import make_problem
 from verirec.estimation.inference import judge
@@ -103,7 +103,7 @@ def true_inaccuracies(world: World, matrices: Mapping[str, Array]) -> dict[str, 
     """Return the true inaccuracy of each recommender: what `World.true_inaccuracy` does, in one walk for all."""
     totals = dict.fromkeys(matrices, 0.0)
     loss = get_loss("log")
-    for users, items in blocks(world.n_users, world.n_items):
+    for users, items in Grid(world.log.shape).blocks():
         truth = world.opinions.true_labels(users[:, None], items[None, :])
         for name, predictions in matrices.items():
             totals[name] += float(loss.of(predictions[np.ix_(users, items)], truth).sum())

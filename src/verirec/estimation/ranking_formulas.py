@@ -1,0 +1,114 @@
+r"""Metrics of a ranking as functions of the log's rows.
+
+DCG and its relatives are linear in the labels: with :math:`l(f, 1)` the discount of a pair's place and
+:math:`l(f, 0) = 0`, DCG is a mean loss like any other, and the doubly robust estimator serves it as it is. AUC is a
+ratio of two sums over pairs of pairs, each linear in either label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.parts import totals
+from verirec.estimation.formulas import InfluenceExpansion, dr
+from verirec.estimation.places import Places
+from verirec.estimation.rows import LabelledErrors, Rows
+from verirec.estimation.unobserved import Unobserved
+from verirec.nuisance.imputation import impute_constant
+
+Array = npt.NDArray[np.float64]
+
+
+def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceExpansion]]:
+    """Return the metrics at a depth as functions of the rows."""
+
+    def gained(by_place: Array) -> tuple[Array, float]:
+        """Share the gains of a tie's places among its items; and give the sum of all places' gains."""
+        so_far = np.append(0.0, np.cumsum(by_place))
+        first = np.minimum(found.above, len(by_place)).astype(np.int64)
+        after = np.minimum(found.above + found.tied, len(by_place)).astype(np.int64)
+        return found.scale * (so_far[after] - so_far[first]) / found.tied, float(so_far[-1])
+
+    def mean_gain(by_place: Callable[[int], Array]) -> Callable[[Rows], InfluenceExpansion]:
+        def formula(rows: Rows) -> InfluenceExpansion:
+            gains, of_user = gained(by_place(min(depth, rows.log.n_items)))
+            return _doubly_robust(rows, gains, of_user)
+
+        return formula
+
+    discounts = mean_gain(_discounts)
+    return {
+        f"dcg@{depth}": discounts,
+        f"ndcg@{depth}": mean_gain(lambda count: _discounts(count) / _discounts(count).sum()),
+        f"precision@{depth}": mean_gain(lambda count: np.ones(count) / depth),
+        f"recall@{depth}": lambda rows: _ratio(
+            mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
+        ),
+    }
+
+
+def _discounts(count: int) -> Array:
+    return np.asarray(1 / np.log2(np.arange(2, count + 2)))
+
+
+def _doubly_robust(rows: Rows, gains: Array, of_user: float) -> InfluenceExpansion:
+    """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
+    log = rows.log
+    # A mean over cells times the number of items is a mean over users.
+    rows = replace(rows, difference=gains * log.n_items)
+    by_user = (of_user - totals(log.users, gains, log.n_users)) * log.n_items
+    unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
+    labels = impute_constant(rows.labels.values, log, rows.weights)
+    return dr(rows, LabelledErrors(labels, rows, unobserved))
+
+
+def _ratio(top: InfluenceExpansion, bottom: InfluenceExpansion) -> InfluenceExpansion:
+    """Divide two estimates."""
+    value = top.value / bottom.value
+
+    def divided(name: str) -> Array:
+        return np.asarray((getattr(top, name) - value * getattr(bottom, name)) / bottom.value)
+
+    return InfluenceExpansion(
+        value,
+        divided("influence"),
+        divided("label_slopes"),
+        divided("p_slopes"),
+        lambda: divided("influence"),
+        facts=top.facts,
+    )
+
+
+def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
+    r"""Weigh liked against disliked pairs.
+
+    :math:`\sum_{k \ne l} w_k w_l\, \tilde r_k (1 - \tilde r_l)\, [s_k > s_l] \,/ \sum_{k \ne l} w_k w_l\,
+    \tilde r_k (1 - \tilde r_l)`, ties half. A pair with itself is left out: its corrected label times the opposite is
+    not zero on average.
+    """
+    _, tie = np.unique(scores, return_inverse=True)
+    liked, disliked = rows.weights * rows.labels.values, rows.weights * (1 - rows.labels.values)
+
+    def up_to(values: Array) -> Array:
+        """Add up what scores below each row, and half of what ties with it, itself left out."""
+        of_tie = totals(tie, values, int(tie.max()) + 1)
+        return np.asarray((np.cumsum(of_tie) - of_tie / 2)[tie] - values / 2)
+
+    below = up_to(disliked)
+    all_liked, all_disliked = float(liked.sum()), float(disliked.sum())
+    above = all_liked - liked - up_to(liked)
+    comparisons = all_liked * all_disliked - float(liked @ disliked)
+    value = float(liked @ below) / comparisons
+    of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
+    influence = (liked * of_liked + disliked * of_disliked) / comparisons
+    return InfluenceExpansion(
+        value,
+        influence,
+        rows.weights * (of_liked - of_disliked) / comparisons,
+        -influence,
+        lambda: influence,
+    )
