@@ -236,6 +236,19 @@ def test_the_help_has_an_example(here, verb):
     assert f"Example: verirec {verb} " in " ".join(output.split())
 
 
+def test_the_logs_column_of_labels_is_never_taken_for_the_truth(here, tmp_path, folder):
+    """A plan has both: what the log says, and what people said."""
+    rows = read_csv(folder / "audit_strings.csv")
+    said = {(row["user"], row["item"]): row["label"] for row in read_csv(folder / "strings.csv")}
+    logged = [said[row["user"], row["item"]] for row in rows]
+    columns = [[row[name] for row in rows] for name in ("user", "item", "true_label")]
+    write_csv(tmp_path / "plan.csv", ["user", "item", "label", "true_label"], *columns[:2], logged, columns[2])
+    for name, audit in (("short", "audit_strings.csv"), ("long", tmp_path / "plan.csv")):
+        options = ("--rating", "label", "--audit", audit, "--out", tmp_path / name)
+        assert here("train", "strings.csv", "--method", "ome-dr", *options, *QUICK)[0] == 0
+    assert vr.load(tmp_path / "long").noise_rates_.rho01 == vr.load(tmp_path / "short").noise_rates_.rho01 > 0
+
+
 # What is stopped goes on
 
 

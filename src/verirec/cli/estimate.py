@@ -135,7 +135,9 @@ def estimate_command(
         "interval": interval,
         "random_state": seed,
     }
-    judged = _Estimator(LoggedPairs(judgeable(table), propensities), found.rates, _listed(estimators), vars(how) | options)
+    judged = _Estimator(
+        LoggedPairs(judgeable(table), propensities), found.rates, _listed(estimators), vars(how) | options
+    )
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):
