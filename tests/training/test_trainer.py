@@ -142,7 +142,7 @@ def test_patience_ends_it_and_the_best_state_is_kept():
     assert outcome.reason == "no better held-out error for 2 judgements"
     assert (outcome.best_epoch, outcome.best_value) == (2, 1)
     assert told == [(1, 9, 3), (2, 9, 1), (3, 9, 2), (4, 9, 2)]
-    assert [entry["held_out"] for entry in outcome.history] == [3, 1, 2, 2]
+    assert [entry["validation_error"] for entry in outcome.history] == [3, 1, 2, 2]
     assert same(state_of(method), judge.states[1])
     assert not same(judge.states[1], judge.states[3])
 
@@ -190,7 +190,7 @@ def test_some_steps_pass_between_judgements_and_the_last_epoch_is_judged(batch_s
             written.append(done)
 
     outcome = run(method, judge, epochs=epochs, batch_size=batch_size, checkpoint=path, progress=progress)
-    assert [epoch for epoch, entry in enumerate(outcome.history, 1) if "held_out" in entry] == judged
+    assert [epoch for epoch, entry in enumerate(outcome.history, 1) if "validation_error" in entry] == judged
     assert written == judged
 
 
@@ -213,7 +213,7 @@ def test_what_has_settled_is_judged_once_more_and_over(between):
     outcome = run(method, judge, patience=9, epochs=9)
     assert outcome.reason == "settled"
     assert len(outcome.history) == outcome.best_epoch == 3
-    assert "held_out" in outcome.history[-1]
+    assert "validation_error" in outcome.history[-1]
     assert len(judge.states) == (3 if between == 1 else 1)
 
 
@@ -248,7 +248,7 @@ def test_a_loss_that_runs_away_ends_it_with_the_best_state_and_advice(value):
     assert warning.filename == __file__
     assert outcome.reason == "diverged in epoch 3"
     assert (outcome.best_epoch, outcome.best_value, len(outcome.history)) == (1, 3, 3)
-    assert "held_out" not in outcome.history[-1]
+    assert "validation_error" not in outcome.history[-1]
     assert same(state_of(method), judge.states[0])
 
 
