@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from method_worlds import DENOISING, RATES, fit, method_of, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import CORRECTED, RATES, fit, method_of, small_world
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from verirec.exceptions import NoiseRateWarning
@@ -66,7 +66,7 @@ def bounded(rho01, rho10, most=0.3):
     return min(rho01, most), min(rho10, most)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_rates_start_from_the_extremes_of_h(name):
     starts = []
 
@@ -78,7 +78,7 @@ def test_rates_start_from_the_extremes_of_h(name):
     assert starts == [pytest.approx((1 - H.max(), H.min()))]
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_h_is_by_default_a_debiased_model_of_the_labels(name):
     """Of the rows that are trained on, not of those that judge."""
     rows, _ = vr.split(LOG, 0.2, by="random", random_state=np.random.default_rng([0, 3]))
@@ -97,7 +97,7 @@ def test_learnt_rates_are_cut_off_with_a_warning(anchors):
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == (0.15, 0.15)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
     compared = []
 
@@ -120,7 +120,7 @@ def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
     assert history[-1] == (method.noise_rates_.rho01, method.noise_rates_.rho10)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_by_batch_h_is_taken_where_f_was_smallest_and_largest_in_the_epoch_so_far(name):
     seen, compared, epochs = [], [], []
 
@@ -158,7 +158,7 @@ def test_rates_stay_where_they_start_until_f_has_learnt_something(anchors):
     assert history[2] != pytest.approx(start)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_fixed_rates_stay_at_the_extremes_of_h(name):
     events = []
     method = watched(name, lambda method, what, value: events.append(what), anchors="fixed")
@@ -189,7 +189,7 @@ def test_by_epoch_rates_are_renewed_before_each_epoch_but_the_first():
 
 
 @pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_given_rates_stay(name, anchors):
     events = []
     method = method_of(name, anchors=anchors, h=H)
@@ -200,7 +200,7 @@ def test_given_rates_stay(name, anchors):
 
 
 @pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_audited_rates_stay(name):
     truth = small_world().true_labels[LOG.users, LOG.items]
     audit = vr.AuditSample(LOG.users[:200], LOG.items[:200], truth[:200])
@@ -212,7 +212,7 @@ def test_audited_rates_stay(name):
     assert len({(entry["rho01"], entry["rho10"]) for entry in method.report_.history}) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue if name not in DENOISING])
+@pytest.mark.parametrize("name", [name for name in catalogue if name not in CORRECTED])
 def test_methods_that_do_not_correct_for_noise_are_only_judged_with_rates(name):
     with_rates = fit(name, fit={"noise_rates": RATES}, validation_estimator="naive", epochs=2)
     without = fit(name, validation_estimator="naive", epochs=2)

@@ -22,7 +22,7 @@ from method_worlds import (
     small_world,
     stop_after,
 )
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 from sklearn.base import clone
 from torch import nn
 

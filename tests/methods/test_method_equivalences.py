@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from method_worlds import EVERY, built, fit, full_log, matrix, small_world, whole_batch
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from plain_formulas import methods as plain

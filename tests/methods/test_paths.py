@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import RATES, featured_log, matrix, method_of, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from refusals import check_refusal

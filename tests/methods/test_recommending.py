@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from method_worlds import fit, fitted, matrix, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from refusals import check_refusal
