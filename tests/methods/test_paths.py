@@ -148,7 +148,10 @@ def test_validation_errors_are_near_to_those_of_plain_fits():
 
 def test_factors_shrink_along_the_way():
     path = a_path(values=[0.5, 1_000], validation=0, epochs=120)
-    spread = [float((one.recommender_.model.user_factors @ one.recommender_.model.item_factors.T).detach().std()) for one in path.methods]
+    spread = [
+        float((one.recommender_.model.user_factors @ one.recommender_.model.item_factors.T).detach().std())
+        for one in path.methods
+    ]
     assert spread[0] > 0.1
     assert spread[1] < 1e-3
 
@@ -186,7 +189,9 @@ def test_rates_are_learnt_anew_by_each_fit():
     h = np.random.default_rng(8).uniform(0.08, 0.88, (30, 40))
     path = a_path("ome-dr", h=h, refresh_after=1)
     for one in path.methods:
-        assert (one.report_.history[0]["rho01"], one.report_.history[0]["rho10"]) == pytest.approx((1 - h.max(), h.min()))
+        assert (one.report_.history[0]["rho01"], one.report_.history[0]["rho10"]) == pytest.approx(
+            (1 - h.max(), h.min())
+        )
 
 
 def test_weights_of_features_are_started_from_too():

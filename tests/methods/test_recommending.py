@@ -409,7 +409,11 @@ def test_whoever_has_no_ratings_is_predicted_as_whoever_is_not_known(kind, name)
     known = predicted(users, items, None)
     found = known.block(range(3), range(4))
     assert np.abs(found - found[0, 0]).max() > 1e-4
-    for replaced, warns in ((("nobody", "cold"), (1, 0)), (("cold", "nothing"), (0, 1)), (("nobody", "nothing"), (1, 1))):
+    for replaced, warns in (
+        (("nobody", "cold"), (1, 0)),
+        (("cold", "nothing"), (0, 1)),
+        (("nobody", "nothing"), (1, 1)),
+    ):
         strange = predicted(["u03", replaced[0], "u07"], [replaced[1], *items[1:]], warns)
         np.testing.assert_array_equal(strange.block(range(3), range(4)), found)
         np.testing.assert_array_equal(strange.at([1, 1, 0], [0, 2, 0]), known.at([1, 1, 0], [0, 2, 0]))

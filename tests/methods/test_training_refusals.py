@@ -208,7 +208,9 @@ def test_rates_without_signal_are_refused_where_they_are_made():
 @pytest.mark.parametrize("name", [name for name in EVERY if catalogue[name]().correction == "none"])
 def test_to_stop_on_a_corrected_error_there_must_be_rates(name, validation_estimator):
     check_refusal(
-        lambda: fit(name, validation_estimator=validation_estimator), ParameterError, f"validation_estimator='{validation_estimator}' needs noise_rates or an audit"
+        lambda: fit(name, validation_estimator=validation_estimator),
+        ParameterError,
+        f"validation_estimator='{validation_estimator}' needs noise_rates or an audit",
     )
 
 
@@ -219,10 +221,8 @@ def test_the_validation_error_is_that_of_the_estimator_asked_for(validation_esti
     method = fit("mf", validation_estimator=validation_estimator, loss=loss, fit={"noise_rates": RATES})
     _, held_out = vr.split(LOG, 0.2, by="random", random_state=np.random.default_rng([0, 3]))
     p = small_world().propensities * len(held_out) / len(LOG)
-    result = vr.estimate(
-        matrix(method), held_out, propensities=p, noise_rates=RATES, estimators=[validation_estimator], loss=loss, sample=20_000,
-        random_state=0,
-    )  # fmt: skip
+    asked = {"estimators": [validation_estimator], "loss": loss, "sample": 20_000, "random_state": 0}
+    result = vr.estimate(matrix(method), held_out, propensities=p, noise_rates=RATES, **asked)
     assert method.report_.validation_error == pytest.approx(result[validation_estimator].value, rel=1e-5)
 
 

@@ -204,7 +204,10 @@ REFUSED = {
     "no format": (foreign({"verirec": "{}"}), "not a file of verirec's"),
     "a format in words": (foreign({"verirec": '{"format": "1"}'}), "not a file of verirec's"),
     "no checksum": (foreign({"verirec": f'{{"format": {FORMAT}}}'}), "changed after it was written"),
-    "a wrong checksum": (foreign({"verirec": f'{{"format": {FORMAT}, "checksum": 5}}'}), "changed after it was written"),
+    "a wrong checksum": (
+        foreign({"verirec": f'{{"format": {FORMAT}, "checksum": 5}}'}),
+        "changed after it was written",
+    ),
 }
 
 

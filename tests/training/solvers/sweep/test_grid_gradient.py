@@ -7,8 +7,8 @@ import pytest
 import torch
 from sweep_worlds import PENALTIES, a_model
 
-from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
 
 SHAPE = 70, 90
 DRAWS, SAMPLE = 600, 20

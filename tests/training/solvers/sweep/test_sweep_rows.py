@@ -14,8 +14,8 @@ from training.tasks import a_log
 from verirec import FeedbackLog
 from verirec.training.solvers.sweep import rows as rows_module
 from verirec.training.solvers.sweep import torch_rows
-from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.rows import Rows, compiled_rows
 
 pytestmark = [
