@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from method_worlds import BOTH, fit, matrix
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 from sklearn.metrics import roc_auc_score
 
 import verirec as vr

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import RATES, featured_log, matrix, method_of, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from refusals import check_refusal
@@ -74,7 +74,7 @@ def test_other_parameters_are_looked_at_as_ever():
     check_refusal(lambda: a_path(dim=0), ParameterError, "dim must be a whole number")
 
 
-def test_the_best_is_the_one_with_the_least_held_out_error():
+def test_the_best_is_the_one_with_the_least_validation_error():
     path = a_path(values=[64, 16, 4, 1, 0.01])
     errors = [one.report_.validation_error for one in path.methods]
     assert path.best.report_.validation_error == min(errors)
@@ -116,7 +116,7 @@ def test_the_method_that_is_given_is_not_trained():
     method = method_of("mf", **SHORT)
     before = method.get_params()
     fit_path(method, LOG, [4, 1], **GIVEN)
-    assert not hasattr(method, "model_")
+    assert not hasattr(method, "recommender_")
     assert method.get_params() == before
 
 
@@ -130,16 +130,16 @@ def test_each_fit_has_a_model_of_its_own():
 
 @pytest.mark.parametrize("values", [(5, 8), (5, 64, 8)])
 def test_each_fit_ends_at_its_own_optimum_whatever_else_is_tried(values):
-    """By sweeps without held-out rows, which go on until they settle."""
+    """By sweeps without held-out rows, which go on until they converge."""
     options = {"validation": 0, "patience": None, "epochs": 600, "dim": 2}
     path = a_path(values=values, **options)
     for one in path.methods:
         alone = method_of("mf", **options | {"penalty_factors": one.penalty_factors}).fit(LOG, **GIVEN)
-        assert one.report_.stopped_because == "settled"
+        assert one.report_.stopped_because == "converged"
         np.testing.assert_allclose(matrix(one), matrix(alone), atol=2e-3)
 
 
-def test_held_out_errors_are_near_to_those_of_plain_fits():
+def test_validation_errors_are_near_to_those_of_plain_fits():
     path = a_path("ips", values=[2, 8, 32])
     for one in path.methods:
         alone = method_of("ips", **SHORT, penalty_factors=one.penalty_factors).fit(LOG, **GIVEN)
@@ -148,7 +148,10 @@ def test_held_out_errors_are_near_to_those_of_plain_fits():
 
 def test_factors_shrink_along_the_way():
     path = a_path(values=[0.5, 1_000], validation=0, epochs=120)
-    spread = [float((one.recommender_.model.user_factors @ one.recommender_.model.item_factors.T).detach().std()) for one in path.methods]
+    spread = [
+        float((one.recommender_.model.user_factors @ one.recommender_.model.item_factors.T).detach().std())
+        for one in path.methods
+    ]
     assert spread[0] > 0.1
     assert spread[1] < 1e-3
 
@@ -162,9 +165,9 @@ def test_progress_hears_of_every_fit():
 def test_the_table_has_a_row_for_each_penalty():
     path = a_path(parameter="penalty_constants")
     table = path.frame()
-    assert list(table.columns) == ["penalty_constants", "held_out_error", "epochs", "stopped_because"]
+    assert list(table.columns) == ["penalty_constants", "validation_error", "epochs", "stopped_because"]
     assert table["penalty_constants"].tolist() == [1.0, 4.0, 16.0]
-    assert table["held_out_error"].tolist() == [one.report_.validation_error for one in path.methods]
+    assert table["validation_error"].tolist() == [one.report_.validation_error for one in path.methods]
     assert table["epochs"].tolist() == [len(one.report_.history) for one in path.methods]
     assert table["stopped_because"].tolist() == [one.report_.stopped_because for one in path.methods]
     assert path._repr_html_().count("<tr") == 4
@@ -186,7 +189,9 @@ def test_rates_are_learnt_anew_by_each_fit():
     h = np.random.default_rng(8).uniform(0.08, 0.88, (30, 40))
     path = a_path("ome-dr", h=h, refresh_after=1)
     for one in path.methods:
-        assert (one.report_.history[0]["rho01"], one.report_.history[0]["rho10"]) == pytest.approx((1 - h.max(), h.min()))
+        assert (one.report_.history[0]["rho01"], one.report_.history[0]["rho10"]) == pytest.approx(
+            (1 - h.max(), h.min())
+        )
 
 
 def test_weights_of_features_are_started_from_too():

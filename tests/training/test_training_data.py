@@ -8,6 +8,7 @@ import torch
 
 from draws import fits
 from training.tasks import SHAPE, a_log, a_task, known_propensities
+from verirec.models import CustomModel
 
 
 @pytest.mark.parametrize(("batch_size", "steps"), [(1, 25), (4, 7), (24, 2), (25, 1), (10**9, 1)])
@@ -35,14 +36,53 @@ def test_rows_come_with_what_the_log_says_of_them():
         found = task.weights_on_grid(batch)
         assert found.shape == (len(batch.grid_users), len(batch.grid_items))
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
-    assert (task.shape, task.density) == (SHAPE, 25 / 63)
+    assert (task.shape, task.density, batch.density) == (SHAPE, 25 / 63, 25 / 63)
     assert {batch.labels.dtype, batch.weights.dtype, found.dtype} == {torch.float32}
     assert {batch.users.dtype, batch.items.dtype, batch.rows.dtype} == {torch.int64}
 
 
+def test_a_batch_asks_a_model_for_its_rows_and_for_its_rectangle():
+    logits = torch.arange(63.0).view(SHAPE)
+
+    class Table(torch.nn.Module):
+        def forward(self, users, items):
+            return logits[users, items]
+
+    model = CustomModel(Table())
+    for batch in a_task().batches(0):
+        assert torch.equal(batch.on_rows(model), logits[batch.users, batch.items])
+        assert torch.equal(batch.on_grid(model), logits[batch.grid_users][:, batch.grid_items])
+
+
+def test_all_rows_are_in_their_order():
+    task, log = a_task(), a_log()
+    every = task.all_rows
+    assert len(every.rows) == 0
+    assert every.labels.tolist() == log.labels.tolist()
+    assert torch.equal(every.weights, task.weights)
+    assert every.density == task.density
+
+
+@pytest.mark.parametrize("grid_cells", [0, 6])
+def test_a_sample_batch_has_rows_of_the_log_and_a_rectangle_and_is_that_of_seed_and_epoch(grid_cells):
+    task, log = a_task(grid_cells=grid_cells, batch_size=8, seed=3), a_log()
+    batch = task.sample_batch(2)
+    rows = batch.rows.numpy()
+    assert len(rows) == 8
+    for found, column in ((batch.users, log.users), (batch.items, log.items), (batch.labels, log.labels)):
+        assert found.tolist() == column[rows].tolist()
+    assert torch.equal(batch.weights, task.weights[batch.rows])
+    assert (len(batch.grid_users), len(batch.grid_items)) == ((2, 3) if grid_cells else (0, 0))
+    assert same([batch], [a_task(grid_cells=grid_cells, batch_size=8, seed=3).sample_batch(2)])
+    for other in (task.sample_batch(3), a_task(grid_cells=grid_cells, batch_size=8, seed=4).sample_batch(2)):
+        assert not torch.equal(batch.rows, other.rows)
+    assert len(a_task(batch_size=1_000).sample_batch(0).rows) == 25
+
+
 def same(one, other):
     return all(
-        torch.equal(a, b) for first, second in zip(one, other, strict=True) for a, b in zip(first, second, strict=True)
+        first.density == second.density and all(torch.equal(a, b) for a, b in zip(first[:-1], second[:-1], strict=True))
+        for first, second in zip(one, other, strict=True)
     )
 
 
@@ -104,7 +144,7 @@ def test_means_over_the_grid_are_estimated_without_bias():
     values = []
     for epoch in range(1_500):
         parts = [
-            a[batch.grid_users][:, batch.grid_items].mean() + task.density * b[batch.users, batch.items].mean()
+            a[batch.grid_users][:, batch.grid_items].mean() + batch.over_log(b[batch.users, batch.items])
             for batch in task.batches(epoch)
         ]
         values.append(float(torch.stack(parts).mean()))

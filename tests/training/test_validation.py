@@ -1,4 +1,4 @@
-"""Stopping: the held-out error is `estimate`'s, and patience is a table."""
+"""Stopping: the validation error is `estimate`'s, and patience is a table."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scipy.special import expit
 import verirec as vr
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.models import FactorModel
-from verirec.training.validation import MOST_LOGIT, SAMPLE, Validator, Patience
+from verirec.training.validation import MOST_LOGIT, SAMPLE, Patience, Validator
 
 RATES = vr.NoiseRates(0.2, 0.1)
-JUDGES = [name for name, estimator in ESTIMATORS.items() if not estimator.needs_all_propensities]
+USABLE = [name for name, estimator in ESTIMATORS.items() if not estimator.needs_all_propensities]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def a_model(spread=3.0, seed=0):
     return model
 
 
-def judged(world, name, **options):
+def validator(world, name, **options):
     arguments = {"rates": RATES, "loss": "log", "seed": 4} | options
     propensities = vr.GivenPropensity(world.propensity_values).on_grid((150, 200))
     return Validator(world.log, propensities, name, **arguments)
@@ -54,54 +54,54 @@ def estimated(world, model, name, *, rates=RATES, loss="log", seed=4):
     return result[name].value
 
 
-@pytest.mark.parametrize("name", JUDGES)
-def test_the_held_out_error_is_the_estimators(world, name):
+@pytest.mark.parametrize("name", USABLE)
+def test_the_validation_error_is_the_estimators(world, name):
     model = a_model()
     logits = model.grid(torch.arange(150), torch.arange(200)).abs()
     assert 0.05 < float((logits > MOST_LOGIT).float().mean()) < 0.6
-    assert judged(world, name)(model) == pytest.approx(estimated(world, model, name), rel=1e-5)
+    assert validator(world, name)(model) == pytest.approx(estimated(world, model, name), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["naive", "snips", "dr"])
 def test_estimators_without_correction_need_no_rates(world, name):
     model = a_model()
-    found = judged(world, name, rates=None)(model)
+    found = validator(world, name, rates=None)(model)
     assert found == pytest.approx(estimated(world, model, name, rates=None), rel=1e-5)
     # And take no notice of them.
-    assert found == judged(world, name)(model)
+    assert found == validator(world, name)(model)
 
 
 @pytest.mark.parametrize("name", ["naive", "ome-dr"])
-def test_the_held_out_error_is_of_the_loss(world, name):
+def test_the_validation_error_is_of_the_loss(world, name):
     model = a_model()
-    found = judged(world, name, loss="squared")(model)
+    found = validator(world, name, loss="squared")(model)
     assert found == pytest.approx(estimated(world, model, name, loss="squared"), rel=1e-5)
 
 
 def test_rates_by_group_will_do(world):
     rates = vr.GroupedNoiseRates([vr.NoiseRates(0.1, 0.1), vr.NoiseRates(0.3, 0)], user_groups=np.arange(150) % 2)
     model = a_model()
-    found = judged(world, "ome-dr", rates=rates)(model)
+    found = validator(world, "ome-dr", rates=rates)(model)
     assert found == pytest.approx(estimated(world, model, "ome-dr", rates=rates), rel=1e-5)
 
 
-def test_one_judge_says_the_same_of_the_same_model_and_changes_nothing(world):
-    judge, model = judged(world, "ome-dr"), a_model()
+def test_a_validator_says_the_same_of_the_same_model_and_changes_nothing(world):
+    validate, model = validator(world, "ome-dr"), a_model()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     torch_state = torch.get_rng_state()
-    first = judge(model)
-    other = judge(a_model(seed=1))
-    assert judge(model) == first != other
-    assert judged(world, "ome-dr", seed=5)(model) != first
+    first = validate(model)
+    other = validate(a_model(seed=1))
+    assert validate(model) == first != other
+    assert validator(world, "ome-dr", seed=5)(model) != first
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), torch_state)
 
 
 def test_overconfidence_beyond_the_cut_off_is_not_rewarded(world):
     """Ten times the logits on the pairs where a corrected loss falls without end."""
-    judge = judged(world, "ome-ips")
+    validate = validator(world, "ome-ips")
     large, larger = a_model(1e5), a_model(1e7)
-    assert judge(larger) == pytest.approx(judge(large), rel=0.01)
+    assert validate(larger) == pytest.approx(validate(large), rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def a_model(kind="mf", shape=SHAPE, seed=0, spread=0.5):
 
 
 class World:
-    """A sweeper, a model with its pairing, and what is known of the rows."""
+    """A sweeper, a model in blocks, and what is known of the rows."""
 
     def __init__(self, kind="mf", *, rows=60, shape=SHAPE, seed=0, spread=0.5, log=None):
         self.log = a_log(rows, shape, seed) if log is None else log
@@ -58,7 +58,7 @@ class World:
         self.model = a_model(kind, shape, seed, spread)
         learner = Learner(self.model, PENALTIES, 0.1, rows=len(self.log))
         self.scale = self.log.n_cells / len(self.log)
-        self.pairing = self.sweeper.pairing(learner)
+        self.factors = self.sweeper.factors(learner)
         # Read-only arrays of the log are told of by torch: a copy is not.
         order = self.sweeper.rows.sorted.numbers
         self.order = order if len(order) else np.arange(len(self.log))

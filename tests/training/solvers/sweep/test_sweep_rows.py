@@ -14,8 +14,8 @@ from training.tasks import a_log
 from verirec import FeedbackLog
 from verirec.training.solvers.sweep import rows as rows_module
 from verirec.training.solvers.sweep import torch_rows
-from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.rows import Rows, compiled_rows
 
 pytestmark = [
@@ -79,7 +79,7 @@ def both(which, kind="mf"):
 def test_logits_agree_and_are_those_of_the_model(which, kind):
     found = []
     for world, rows in both(which, kind):
-        found.append(rows.logits(world.pairing))
+        found.append(rows.logits(world.factors))
         pairs = (torch.tensor(side[world.order]).long() for side in (world.log.users, world.log.items))
         torch.testing.assert_close(found[-1], world.model(*pairs).detach(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
@@ -90,7 +90,7 @@ def test_logits_agree_and_are_those_of_the_model(which, kind):
 def test_sums_agree_and_are_plain_ones(which, number):
     for world, rows in both(which):
         values, matrix = world.of_rows(-2, 3)
-        side = world.pairing.sides[number]
+        side = world.factors.sides[number]
         expected = (matrix, matrix.T)[number] @ side.other.double().numpy()
         n = len(side.own)
         for part in (slice(0, n), slice(n // 3, n), slice(0, 1)):
@@ -107,9 +107,9 @@ def test_descents_agree(which, number, loss, kind):
     for world, rows in both(which, kind):
         level, label = world.of_rows(0.5, 8)[0], world.of_rows(-0.3, 1.3, seed=4)[0]
         made = CrossEntropy(level, level * label) if loss == "entropy" else Squares(level, label)
-        side = world.pairing.sides[number]
+        side = world.factors.sides[number]
         before = side.own.clone()
-        rows.descend(side, number, made.above(rows.logits(world.pairing)))
+        rows.descend(side, number, made.above(rows.logits(world.factors)))
         kept = [column for column in range(before.shape[1]) if column not in range(*side.columns.indices(99))]
         assert torch.equal(side.own[:, kept], before[:, kept])
         assert not torch.equal(side.own, before)
@@ -120,9 +120,9 @@ def test_descents_agree(which, number, loss, kind):
 def test_parameters_without_rows_shrink_to_nothing():
     for world, rows in both("most have no row"):
         level = world.of_rows(0.5, 8)[0]
-        rows.descend(world.pairing.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
+        rows.descend(world.factors.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.factors)))
         idle = [user for user in range(9) if user not in (3, 5)]
-        assert float(world.pairing.sides[0].parameters[idle].abs().max()) < 1e-5
+        assert float(world.factors.sides[0].parameters[idle].abs().max()) < 1e-5
 
 
 def test_descents_of_many_rows_agree_a_part_at_a_time(monkeypatch):
@@ -131,8 +131,8 @@ def test_descents_of_many_rows_agree_a_part_at_a_time(monkeypatch):
         monkeypatch.setattr(torch_rows, "_AT_ONCE", at_once)
         world, rows = both("some rows")[1]
         level = world.of_rows(0.5, 8)[0]
-        rows.descend(world.pairing.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
-        found.append(world.pairing.users.clone())
+        rows.descend(world.factors.sides[0], 0, CrossEntropy(level, level / 2).above(rows.logits(world.factors)))
+        found.append(world.factors.users.clone())
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
 
@@ -146,10 +146,10 @@ def test_any_number_of_threads_gives_the_same_bits(which, compiled, monkeypatch)
         rows = Rows(world.task.sorted_rows, threads, compiled=compiled)
         assert rows.threads == min(threads, len(world.log))
         level = world.of_rows(0.5, 8)[0]
-        for number, side in enumerate(world.pairing.sides):
-            rows.descend(side, number, CrossEntropy(level, level / 2).above(rows.logits(world.pairing)))
-        sums = rows.gather(world.pairing.sides[1].other, 1, level, slice(1, len(world.pairing.items)))
-        found.append((world.pairing.users.clone(), world.pairing.items.clone(), rows.logits(world.pairing), sums))
+        for number, side in enumerate(world.factors.sides):
+            rows.descend(side, number, CrossEntropy(level, level / 2).above(rows.logits(world.factors)))
+        sums = rows.gather(world.factors.sides[1].other, 1, level, slice(1, len(world.factors.items)))
+        found.append((world.factors.users.clone(), world.factors.items.clone(), rows.logits(world.factors), sums))
     for one in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(one, found[0], strict=True))
 
@@ -170,15 +170,15 @@ def test_an_error_in_a_thread_is_not_lost(monkeypatch):
 
     rows.walks = Fails
     with pytest.raises(RuntimeError, match="no luck"):
-        rows.logits(world.pairing)
+        rows.logits(world.factors)
 
 
-def test_a_models_parameters_are_views_of_its_pairing():
+def test_a_models_parameters_are_views_of_its_blocks():
     model = a_model()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    pairing = FactorBlocks(model, PENALTIES, 1.0)
+    factors = FactorBlocks(model, PENALTIES, 1.0)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     with torch.no_grad():
-        pairing.users += 1
+        factors.users += 1
     assert torch.equal(model.user_factors, before["user_factors"] + 1)
     assert torch.equal(model.user_constants, before["user_constants"] + 1)

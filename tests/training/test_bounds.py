@@ -12,7 +12,7 @@ from training.tasks import a_log
 from verirec import FeedbackLog, NoiseRates
 from verirec.exceptions import ParameterError
 from verirec.losses import correct_labels
-from verirec.methods.denoising import OME
+from verirec.methods import OME
 from verirec.models import FactorModel, Penalties
 from verirec.training.bounds import least_factor_penalty
 from verirec.training.learner import Learner
@@ -25,9 +25,9 @@ def full_log(labels):
     return FeedbackLog.from_arrays(users, items, labels.ravel(), n_users=labels.shape[0], n_items=labels.shape[1])
 
 
-def dense_bound(log, beyond, rows):
+def dense_bound(log, excess, rows):
     matrix = np.zeros((log.n_users, log.n_items))
-    matrix[log.users, log.items] = beyond
+    matrix[log.users, log.items] = excess
     return rows * np.linalg.svd(matrix, compute_uv=False)[0] / matrix.size
 
 
@@ -37,11 +37,11 @@ def test_the_bound_is_the_largest_singular_value(shape, share):
     random = np.random.default_rng(3)
     log = a_log(max(2, round(share * shape[0] * shape[1])), shape) if shape != (1, 1) else single()
     for draw in (random.normal(size=len(log)), random.exponential(size=len(log))):
-        beyond = np.where(random.random(len(log)) < 0.7, draw, 0.0)
-        beyond[0] = 1.0
+        excess = np.where(random.random(len(log)) < 0.7, draw, 0.0)
+        excess[0] = 1.0
         for rows in (1.0, 2.5, len(log)):
-            found = least_factor_penalty(log, beyond, rows)
-            assert found == pytest.approx(dense_bound(log, beyond, rows), rel=1e-3)
+            found = least_factor_penalty(log, excess, rows)
+            assert found == pytest.approx(dense_bound(log, excess, rows), rel=1e-3)
 
 
 def single():
@@ -53,17 +53,17 @@ def test_targets_within_0_and_1_need_no_penalty():
     assert isinstance(least_factor_penalty(a_log(), np.eye(25)[0], 25), float)
 
 
-def test_the_bound_is_of_the_size_of_what_lies_beyond():
-    log, beyond = a_log(), np.random.default_rng(0).normal(size=25)
-    once = least_factor_penalty(log, beyond, 25)
-    assert least_factor_penalty(log, 10 * beyond, 25) == pytest.approx(10 * once, rel=1e-3)
-    assert least_factor_penalty(log, -beyond, 25) == pytest.approx(once, rel=1e-3)
+def test_the_bound_is_of_the_size_of_the_excess():
+    log, excess = a_log(), np.random.default_rng(0).normal(size=25)
+    once = least_factor_penalty(log, excess, 25)
+    assert least_factor_penalty(log, 10 * excess, 25) == pytest.approx(10 * once, rel=1e-3)
+    assert least_factor_penalty(log, -excess, 25) == pytest.approx(once, rel=1e-3)
 
 
 def test_labels_that_balance_out_have_a_bound():
     labels = np.add.outer(np.arange(4), np.arange(4)) % 2
-    log, beyond = full_log(labels), np.where(labels.ravel() == 1, 0.5, -0.5)
-    assert least_factor_penalty(log, beyond, 16) == pytest.approx(2.0, rel=1e-3)
+    log, excess = full_log(labels), np.where(labels.ravel() == 1, 0.5, -0.5)
+    assert least_factor_penalty(log, excess, 16) == pytest.approx(2.0, rel=1e-3)
 
 
 def test_a_group_whose_labels_balance_out_is_not_overlooked():
@@ -86,9 +86,9 @@ class Objective:
     def __init__(self, log):
         self.log = log
         self.targets = correct_labels(log.labels, RATES, log.users, log.items).values
-        self.beyond = (self.targets - np.clip(self.targets, 0, 1)) / log.density
+        self.excess = (self.targets - np.clip(self.targets, 0, 1)) / log.density
         self.rows = len(log)
-        self.bound = least_factor_penalty(log, self.beyond, self.rows)
+        self.bound = least_factor_penalty(log, self.excess, self.rows)
         self.model = FactorModel(
             log.n_users, log.n_items, 2, constants=False, random=torch.Generator().manual_seed(0)
         ).double()
@@ -112,7 +112,7 @@ class Objective:
         """Give factors whose product is `size` times the top singular vectors', at the least penalty."""
         n_users, n_items = self.model.shape
         matrix = np.zeros((n_users, n_items))
-        matrix[self.log.users, self.log.items] = self.beyond
+        matrix[self.log.users, self.log.items] = self.excess
         u, _, v = np.linalg.svd(matrix)
         users = np.column_stack([np.sqrt(size) * u[:, 0], np.zeros(n_users)])
         return users, np.column_stack([np.sqrt(size) * v[0], np.zeros(n_items)])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from method_worlds import DENOISING, RATES, fit, method_of, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import CORRECTED, RATES, SOME, fit, fitted, matrix, method_of, small_world
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
+from verirec.data.predictions import as_predictions
 from verirec.exceptions import NoiseRateWarning
 from verirec.methods import catalogue
+from verirec.training.learner import Learners
+from verirec.training.schedule import AlternatingRates
 
 pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
@@ -23,64 +26,56 @@ GIVEN = {"propensities": small_world().propensities}
 
 
 def watched(name, see, **parameters):
-    """Train with h given; `see(method, what)` hears of every epoch's start, and of all steps of models and rates."""
-    method = method_of(name, h=H, **{"refresh_after": 0, **parameters})
-    begin = method.begin_epoch
+    """Train with h given; `see(schedule, what, value)` hears of epochs, of all steps of models, and of new rates."""
+    with pytest.MonkeyPatch.context() as patch:
+        begin, after, use = (getattr(AlternatingRates, name) for name in ("begin_epoch", "after_prediction", "use"))
+        minimise, begun = Learners.minimise, []
 
-    def beginning(epoch):
-        if epoch == 0:
-            listen(method)
-        begin(epoch)
-        see(method, "epoch", epoch)
+        def beginning(self, epoch, model):
+            begun.append(self)
+            begin(self, epoch, model)
+            see(self, "epoch", (epoch, model))
 
-    def listen(method):
-        for learner_name, learner in method.learners().items():
-            minimise = learner.minimise
+        def batch_done(self, model, make_batch):
+            after(self, model, make_batch)
+            see(self, "batch", (make_batch(), model))
 
-            def step(loss, name=learner_name, own=minimise):
-                given = own(loss)
-                see(method, name, None)
-                return given
+        def new_rates(self, rates):
+            use(self, rates)
+            if begun:
+                see(self, "rates", rates)
 
-            learner.minimise = step
-        use = method.errors_.use
+        def step(self, loss, names):
+            given = minimise(self, loss, names)
+            see(begun[-1], names[0], None)
+            return given
 
-        def new_rates(rates, task):
-            use(rates, task)
-            see(method, "rates", rates)
-
-        method.errors_.use = new_rates
-        after = method.after_prediction
-
-        def batch_done(batch):
-            after(batch)
-            see(method, "batch", batch)
-
-        method.after_prediction = batch_done
-
-    method.begin_epoch = beginning
-    return method.fit(LOG, **GIVEN)
+        patch.setattr(AlternatingRates, "begin_epoch", beginning)
+        patch.setattr(AlternatingRates, "after_prediction", batch_done)
+        patch.setattr(AlternatingRates, "use", new_rates)
+        patch.setattr(Learners, "minimise", step)
+        return method_of(name, h=H, **{"refresh_after": 0, **parameters}).fit(LOG, **GIVEN)
 
 
 def bounded(rho01, rho10, most=0.3):
     return min(rho01, most), min(rho10, most)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_rates_start_from_the_extremes_of_h(name):
     starts = []
 
-    def see(method, what, value):
-        if what == "epoch" and value == 0:
-            starts.append((method.noise_rates_.rho01, method.noise_rates_.rho10))
+    def see(schedule, what, value):
+        if what == "epoch" and value[0] == 0:
+            starts.append((schedule.rates.rho01, schedule.rates.rho10))
 
     watched(name, see)
     assert starts == [pytest.approx((1 - H.max(), H.min()))]
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_h_is_by_default_a_debiased_model_of_the_labels(name):
-    """Of the rows that are trained on, not of those that judge."""
+    """Of the rows that are trained on, not of those that validate."""
     rows, _ = vr.split(LOG, 0.2, by="random", random_state=np.random.default_rng([0, 3]))
     p = GIVEN["propensities"] * len(rows) / len(LOG)
     h = vr.LabelModel().fit(rows, 1 / p[rows.users, rows.items]).block(np.arange(30), np.arange(40))
@@ -97,18 +92,18 @@ def test_learnt_rates_are_cut_off_with_a_warning(anchors):
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == (0.15, 0.15)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
     compared = []
 
-    def see(method, what, value):
-        if what != "epoch" or value == 0:
+    def see(schedule, what, value):
+        if what != "epoch" or value[0] == 0:
             return
         with torch.no_grad():
-            f = method.f.grid(torch.arange(30), torch.arange(40)).numpy()
+            f = value[1].grid(torch.arange(30), torch.arange(40)).numpy()
         low, high = (np.unravel_index(end, f.shape) for end in (f.argmin(), f.argmax()))
         expected = bounded(1 - H[high], H[low])
-        compared.append(((method.noise_rates_.rho01, method.noise_rates_.rho10), expected))
+        compared.append(((schedule.rates.rho01, schedule.rates.rho10), expected))
 
     method = watched(name, see, anchors="epoch")
     assert len(compared) == 3
@@ -120,26 +115,27 @@ def test_by_epoch_h_is_taken_where_f_is_smallest_and_largest_of_all_pairs(name):
     assert history[-1] == (method.noise_rates_.rho01, method.noise_rates_.rho10)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_by_batch_h_is_taken_where_f_was_smallest_and_largest_in_the_epoch_so_far(name):
     seen, compared, epochs = [], [], []
 
-    def see(method, what, value):
+    def see(schedule, what, value):
         if what == "epoch":
             seen.clear()
-            epochs.append(value)
+            epochs.append(value[0])
         if what != "batch" or epochs[-1] == 0:
             return
+        batch, model = value
         with torch.no_grad():
             if catalogue[name].needs_grid:
-                f = method.f.grid(value.grid_users, value.grid_items).numpy()
-                pairs = [(u, i) for u in value.grid_users.tolist() for i in value.grid_items.tolist()]
+                f = model.grid(batch.grid_users, batch.grid_items).numpy()
+                pairs = [(u, i) for u in batch.grid_users.tolist() for i in batch.grid_items.tolist()]
             else:
-                f = method.f(value.users, value.items).numpy()
-                pairs = list(zip(value.users.tolist(), value.items.tolist(), strict=True))
+                f = model(batch.users, batch.items).numpy()
+                pairs = list(zip(batch.users.tolist(), batch.items.tolist(), strict=True))
         seen.extend(zip(f.ravel().tolist(), pairs, strict=True))
         low, high = min(seen, key=lambda one: one[0])[1], max(seen, key=lambda one: one[0])[1]
-        compared.append(((method.noise_rates_.rho01, method.noise_rates_.rho10), bounded(1 - H[high], H[low])))
+        compared.append(((schedule.rates.rho01, schedule.rates.rho10), bounded(1 - H[high], H[low])))
 
     method = watched(name, see, anchors="batch", grid_cells=200, solver="gradient")
     assert len(compared) == 3 * 7
@@ -158,17 +154,17 @@ def test_rates_stay_where_they_start_until_f_has_learnt_something(anchors):
     assert history[2] != pytest.approx(start)
 
 
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_fixed_rates_stay_at_the_extremes_of_h(name):
     events = []
-    method = watched(name, lambda method, what, value: events.append(what), anchors="fixed")
+    method = watched(name, lambda schedule, what, value: events.append(what), anchors="fixed")
     assert "rates" not in events
     assert {(entry["rho01"], entry["rho10"]) for entry in method.report_.history} == {(1 - H.max(), H.min())}
 
 
 def test_a_batch_trains_f_then_renews_the_rates_then_trains_g():
     events = []
-    watched("ome-dr", lambda method, what, value: events.append(what), anchors="batch", solver="gradient")
+    watched("ome-dr", lambda schedule, what, value: events.append(what), anchors="batch", solver="gradient")
     first = ["epoch", *["prediction", "batch", "imputation"] * 7]
     assert events == first + ["epoch", *["prediction", "rates", "batch", "imputation"] * 7] * 3
 
@@ -176,31 +172,29 @@ def test_a_batch_trains_f_then_renews_the_rates_then_trains_g():
 @pytest.mark.parametrize("name", ["ome", "ome-ips"])
 def test_without_g_a_batch_trains_f_then_renews_the_rates(name):
     events = []
-    watched(name, lambda method, what, value: events.append(what), anchors="batch", solver="gradient")
+    watched(name, lambda schedule, what, value: events.append(what), anchors="batch", solver="gradient")
     first = ["epoch", *["prediction", "batch"] * 7]
     assert events == first + ["epoch", *["prediction", "rates", "batch"] * 7] * 3
 
 
 def test_by_epoch_rates_are_renewed_before_each_epoch_but_the_first():
     events = []
-    watched("ome-dr", lambda method, what, value: events.append(what), anchors="epoch", solver="gradient")
+    watched("ome-dr", lambda schedule, what, value: events.append(what), anchors="epoch", solver="gradient")
     one_epoch = ["epoch", *["prediction", "batch", "imputation"] * 7]
     assert events == one_epoch + (["rates", *one_epoch]) * 3
 
 
 @pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_given_rates_stay(name, anchors):
-    events = []
-    method = method_of(name, anchors=anchors, h=H)
-    method.fit(LOG, noise_rates=RATES, progress=lambda *at: events.append(method.noise_rates_), **GIVEN)
-    assert events == [RATES] * 4
+    method = method_of(name, anchors=anchors, h=H).fit(LOG, noise_rates=RATES, **GIVEN)
     assert method.noise_rates_ == RATES
+    assert len(method.report_.history) == 4
     assert all((entry["rho01"], entry["rho10"]) == (0.2, 0.1) for entry in method.report_.history)
 
 
 @pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
-@pytest.mark.parametrize("name", DENOISING)
+@pytest.mark.parametrize("name", CORRECTED)
 def test_audited_rates_stay(name):
     truth = small_world().true_labels[LOG.users, LOG.items]
     audit = vr.AuditSample(LOG.users[:200], LOG.items[:200], truth[:200])
@@ -212,8 +206,8 @@ def test_audited_rates_stay(name):
     assert len({(entry["rho01"], entry["rho10"]) for entry in method.report_.history}) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue if name not in DENOISING])
-def test_methods_that_do_not_correct_for_noise_are_only_judged_with_rates(name):
+@pytest.mark.parametrize("name", [name for name in SOME if method_of(name).correction == "none"])
+def test_methods_that_do_not_correct_for_noise_are_only_validated_with_rates(name):
     with_rates = fit(name, fit={"noise_rates": RATES}, validation_estimator="naive", epochs=2)
     without = fit(name, validation_estimator="naive", epochs=2)
     assert with_rates.noise_rates_ == RATES
@@ -233,10 +227,6 @@ def test_methods_that_do_not_correct_for_noise_are_only_judged_with_rates(name):
     ids=["matrix", "function", "factors", "method"],
 )
 def test_h_may_have_any_form_of_predictions(form):
-    from method_worlds import fitted, matrix
-
-    from verirec.data.predictions import as_predictions
-
     given = fitted("mf").predictions if isinstance(form, str) else form
     dense = matrix(fitted("mf")) if isinstance(form, str) else as_predictions(form, 30, 40).block(range(30), range(40))
     method = fit("ome-dr", h=given, anchors="fixed", epochs=1)
@@ -244,8 +234,8 @@ def test_h_may_have_any_form_of_predictions(form):
     assert (method.noise_rates_.rho01, method.noise_rates_.rho10) == pytest.approx(expected, abs=1e-6)
 
 
-def test_held_out_rows_are_judged_with_the_rates_that_training_started_from():
-    """The default estimator is ome-dr, as with given rates, so that judgements of different epochs can be compared."""
+def test_held_out_rows_are_validated_with_the_rates_that_training_started_from():
+    """The default estimator is ome-dr, as with given rates, so that validations of different epochs can be compared."""
     learnt = fit("ome-dr", h=H, anchors="fixed")
     given = fit("ome-dr", fit={"noise_rates": vr.NoiseRates(1 - H.max(), H.min())})
     assert learnt.report_.validation_error == given.report_.validation_error

@@ -7,8 +7,8 @@ import pytest
 import torch
 from sweep_worlds import PENALTIES, a_model
 
-from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
 
 SHAPE = 70, 90
 DRAWS, SAMPLE = 600, 20
@@ -76,18 +76,18 @@ def test_the_whole_gradient_is_that_of_torch(number):
     f, g = sigmoids(0), sigmoids(1)
     with torch.no_grad():
         found = gradient(f, g, number, None)
-    users, items = f.pairing.users.clone().requires_grad_(), f.pairing.items.clone().requires_grad_()
-    z = users @ items.T + f.pairing.constant
-    labels = torch.sigmoid(g.pairing.users @ g.pairing.items.T + g.pairing.constant).detach()
+    users, items = f.factors.users.clone().requires_grad_(), f.factors.items.clone().requires_grad_()
+    z = users @ items.T + f.factors.constant
+    labels = torch.sigmoid(g.factors.users @ g.factors.items.T + g.factors.constant).detach()
     (torch.nn.functional.softplus(z) - labels * z).sum().backward()
-    expected = (users.grad, items.grad)[number][:, f.pairing.sides[number].columns]
+    expected = (users.grad, items.grad)[number][:, f.factors.sides[number].columns]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_parts_are_all_of_a_side_once(monkeypatch):
-    from verirec.training.solvers.sweep import grid
+    from verirec.training.solvers.sweep import grid_gradient
 
-    monkeypatch.setattr(grid, "_PART_CELLS", 1_000)
+    monkeypatch.setattr(grid_gradient, "_PART_CELLS", 1_000)
     f = sigmoids(0)
     pull = GridGradient(f, OneLabel(0.5), 0, None)
     assert [part.start for part in pull.parts()] == list(range(0, 70, 11))
@@ -101,7 +101,7 @@ def test_the_loss_is_the_mean_of_some_pairs():
         pull = GridGradient(f, g, 0, None)
         for part in pull.parts():
             pull.of(part)
-        z = f.pairing.users @ f.pairing.items.T + f.pairing.constant
-        labels = torch.sigmoid(g.pairing.users @ g.pairing.items.T + g.pairing.constant)
+        z = f.factors.users @ f.factors.items.T + f.factors.constant
+        labels = torch.sigmoid(g.factors.users @ g.factors.items.T + g.factors.constant)
         expected = (torch.nn.functional.softplus(z) - labels * z).mean()
         assert float(pull.loss()) == pytest.approx(float(expected), rel=0.05)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.special import expit
 
-from verirec.training.solvers.sweep import links
+from verirec.training.solvers.sweep import majorizers
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 
 EVERYWHERE = np.linspace(-30, 30, 1_201)
@@ -36,7 +36,7 @@ def made(kind, level, label):
 def test_the_quadratic_lies_above_the_loss_and_touches_it(kind, level, label, at):
     above = made(kind, level, label).above(torch.tensor([at]))
     value, slope = float(above.value), float(above.slopes[0])
-    curvature = float(above.levels[0]) * above.bend
+    curvature = float(above.levels[0]) * above.curvature
     small = 1e-6 * level * (4 + abs(at)) * (4 + abs(label))
     assert value == pytest.approx(kind(level, label, at), rel=1e-5, abs=small)
     step = 1e-5
@@ -59,7 +59,7 @@ def test_entropy_bends_as_little_as_it_can(at):
 
 
 @given(least=some.floats(-2, 0.5), more=some.floats(0, 2.5))
-def test_the_largest_bend_is_the_largest_second_derivative(least, more):
+def test_the_largest_curvature_is_the_largest_second_derivative(least, more):
     z, step = np.linspace(-12, 12, 4_001), 1e-3
     bends = [
         (squares(1, y, z + step) - 2 * squares(1, y, z) + squares(1, y, z - step)) / step**2
@@ -77,7 +77,7 @@ def test_many_rows_are_each_row_by_itself(monkeypatch):
         expected = kind(level.double().numpy(), label.double().numpy(), z.double().numpy()).sum()
         assert float(whole.value) == pytest.approx(expected, rel=1e-5)
         with monkeypatch.context() as patch:
-            patch.setattr(links, "_AT_ONCE", 7)
+            patch.setattr(majorizers, "_AT_ONCE", 7)
             parts = one().above(z.clone())
         # Sums of 50 numbers of single precision, in another order: each addition may be off by half a last digit of the
         # sum of their sizes, which is at most that of all levels times 3.

@@ -10,7 +10,7 @@ from sweep_worlds import KINDS, PENALTIES, SHAPE, World, a_model
 
 from plain_formulas import sweeps as plain
 from verirec.training.learner import Learner
-from verirec.training.solvers.sweep import solver
+from verirec.training.solvers.sweep import sweeper as sweeper_module
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 
@@ -41,7 +41,7 @@ def test_sweeps_of_cross_entropy_never_raise_it(kind, seed, spread):
     check_never_rises(
         world,
         world.objective(plain.entropy(levels, levels * labels)),
-        lambda: world.sweeper.on_rows(world.pairing, loss),
+        lambda: world.sweeper.on_rows(world.factors, loss),
     )
 
 
@@ -53,7 +53,7 @@ def test_sweeps_of_squares_never_raise_them(kind, seed, spread):
     (level, levels), (label, labels) = world.of_rows(0.5, 8), world.of_rows(-0.5, 1.6, seed=4)
     loss = Squares(level, label)
     check_never_rises(
-        world, world.objective(plain.squares(levels, labels)), lambda: world.sweeper.on_rows(world.pairing, loss)
+        world, world.objective(plain.squares(levels, labels)), lambda: world.sweeper.on_rows(world.factors, loss)
     )
 
 
@@ -67,12 +67,12 @@ def test_sweeps_of_the_grid_never_raise_its_loss(kind, imputed, seed, spread):
         g, labels = OneLabel(0.3), np.full(SHAPE, 0.3)
     else:
         other = a_model(seed=9)
-        g = Sigmoids(world.sweeper.pairing(Learner(other, PENALTIES, 0.1)))
+        g = Sigmoids(world.sweeper.factors(Learner(other, PENALTIES, 0.1)))
         labels = expit(plain.Objective(None, other, PENALTIES, 1.0).logits(plain.values_of(other)))
     check_never_rises(
         world,
         world.objective(plain.entropy(np.ones(SHAPE), labels + pulls)),
-        lambda: world.sweeper.on_grid(world.pairing, g, pull.clone()),
+        lambda: world.sweeper.on_grid(world.factors, g, pull.clone()),
     )
 
 
@@ -82,13 +82,13 @@ def test_what_is_given_is_the_mean_loss_as_it_was(kind):
     (level, levels), (label, labels) = world.of_rows(0.5, 8), world.of_rows(0, 1, seed=4)
     z = world.objective(None).logits(world.values())
     with torch.no_grad():
-        found = world.sweeper.on_rows(world.pairing, CrossEntropy(level, level * label))
+        found = world.sweeper.on_rows(world.factors, CrossEntropy(level, level * label))
     expected = plain.entropy(levels, levels * labels)(z)[0] / world.log.n_cells
     assert float(found) == pytest.approx(expected, rel=1e-5)
     z = world.objective(None).logits(world.values())
     pull, pulls = world.of_rows(-1, 2)
     with torch.no_grad():
-        found = world.sweeper.on_grid(world.pairing, OneLabel(0.3), pull)
+        found = world.sweeper.on_grid(world.factors, OneLabel(0.3), pull)
     if KINDS[kind]["dim"] or KINDS[kind].get("constants", True):
         expected = plain.entropy(np.ones(SHAPE), 0.3 + pulls)(z)[0] / world.log.n_cells
         assert float(found) == pytest.approx(expected, rel=1e-5)
@@ -101,7 +101,7 @@ def test_sweeps_go_on_until_nothing_changes():
     with torch.no_grad():
         for number in range(800):
             world.sweeper.begin(number)
-            world.sweeper.on_rows(world.pairing, CrossEntropy(level, level * label))
+            world.sweeper.on_rows(world.factors, CrossEntropy(level, level * label))
             changes.append(world.sweeper.change)
     assert changes[-1] < 1e-5 < changes[0]
     objective = world.objective(plain.entropy(levels, levels * labels))
@@ -122,14 +122,14 @@ def test_gradients_in_plain_numpy_are_those_of_differences():
         assert np.asarray(slope)[place] == pytest.approx((ends[1] - ends[0]) / 2e-5, rel=1e-5), name
 
 
-def test_the_model_is_what_its_pairing_says():
+def test_the_model_is_what_its_blocks_say():
     for kind in KINDS:
         world = World(kind)
         with torch.no_grad():
             expected = world.model.grid(torch.arange(SHAPE[0]), torch.arange(SHAPE[1]))
-            found = world.pairing.users @ world.pairing.items.T + world.pairing.constant
+            found = world.factors.users @ world.factors.items.T + world.factors.constant
             torch.testing.assert_close(found, expected)
-            torch.testing.assert_close(world.model(*rows_of(world)), world.sweeper.rows.logits(world.pairing))
+            torch.testing.assert_close(world.model(*rows_of(world)), world.sweeper.rows.logits(world.factors))
 
 
 def rows_of(world):
@@ -141,7 +141,7 @@ def test_centring_changes_no_logit():
     with torch.no_grad():
         sides = torch.arange(SHAPE[0]), torch.arange(SHAPE[1])
         before = world.model.grid(*sides)
-        world.pairing.centre()
+        world.factors.centre()
         torch.testing.assert_close(world.model.grid(*sides), before)
         assert abs(float(world.model.user_constants.mean())) < 1e-6
         assert abs(float(world.model.item_constants.mean())) < 1e-6
@@ -149,8 +149,8 @@ def test_centring_changes_no_logit():
 
 def test_small_grids_are_looked_at_whole_and_of_large_ones_a_part(monkeypatch):
     assert World().sweeper._chosen(0) is None
-    monkeypatch.setattr(solver, "EXACT_CELLS", 0)
-    monkeypatch.setattr(solver, "LEAST_SAMPLE", 5)
+    monkeypatch.setattr(sweeper_module, "EXACT_CELLS", 0)
+    monkeypatch.setattr(sweeper_module, "LEAST_SAMPLE", 5)
     sweeper = World(rows=30).sweeper
     for number, (size, most) in enumerate([(5, 9), (5, 12)]):
         draws = []
