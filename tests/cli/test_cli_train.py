@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.training.saving import FACTS, TENSORS
 from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.saving import FACTS, TENSORS
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (60, 80)

@@ -40,7 +40,7 @@ def test_holm_is_the_plain_one(seed):
 
 def test_the_papers_numbers_are_those_of_all_24_methods():
     assert len(TABLE2) == 24 * 9
-    assert {method for _, method, _ in TABLE2} == set(METHODS) == set(catalogue)
+    assert {method for _, method, _ in TABLE2} == set(METHODS) <= set(catalogue)
     assert TABLE2["kuairec", "ome-ips", "recall"] == (0.763, 0.002)
     assert TABLE2["yahoo-r3", "dr-v2", "recall"] == (0.392, 0.004)
     assert max(one.mean for (data, _, metric), one in TABLE2.items() if (data, metric) == ("coat", "auc")) == 0.651
