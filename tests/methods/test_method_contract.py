@@ -74,9 +74,9 @@ class TwoTowers(nn.Module):
         return (self.users[users] * self.items[items]).sum(1)
 
 
-def test_the_catalogue_has_the_methods_of_the_papers_table_in_its_order():
+def test_the_catalogue_has_the_methods_of_the_papers_table():
     """And more: a method is added by one file and one line."""
-    assert tuple(name for name in EVERY if name in PAPER) == PAPER
+    assert set(PAPER) < set(EVERY)
     assert all(catalogue[name].name == name and catalogue[name].paper and catalogue[name].summary for name in EVERY)
     assert len({catalogue[name].summary for name in EVERY}) == len(EVERY)
 

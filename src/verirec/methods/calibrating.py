@@ -138,12 +138,11 @@ class _DoublyCalibrated(Objective):
             p: Tensor = models["propensity_experts"](_logits_of(batch.weights), self.p_distribution[batch.users])
             return 1 / p
 
-    def labels_of_rows(self, models: Learners, batch: Batch) -> Tensor:
-        """Return calibrated imputed labels of the rows, with a gradient for g and for its experts."""
-        g = models["imputation"]
+    def labels_of_rows(self, models: Learners, batch: Batch, logits: Tensor) -> Tensor:
+        """Return calibrated imputed labels of the rows, with a gradient for g's logits there and for the experts."""
         with torch.no_grad():
-            seen = _distribution(g.grid(batch.users, self.items))
-        labels: Tensor = models["imputation_experts"](batch.on_rows(g), seen)
+            seen = _distribution(models["imputation"].grid(batch.users, self.items))
+        labels: Tensor = models["imputation_experts"](logits, seen)
         return labels
 
     def labels_of_grid(self, models: Learners, batch: Batch) -> Tensor:
@@ -163,7 +162,9 @@ class _DoublyCalibrated(Objective):
 
     def label_loss(self, models: Learners, batch: Batch) -> Tensor:
         """Return the cross-entropy of r over the log, weighted by 1/p."""
-        labels = self.labels_of_rows(models, batch)
+        with torch.no_grad():
+            logits = batch.on_rows(models["imputation"])
+        labels = self.labels_of_rows(models, batch, logits)
         errors = torch.nn.functional.binary_cross_entropy(labels, batch.labels, reduction="none")
         return batch.over_log(self.weights(models, batch) * errors)
 
@@ -171,7 +172,7 @@ class _DoublyCalibrated(Objective):
         """Return the doubly robust loss with calibrated propensities and labels."""
         f = models["prediction"]
         with torch.no_grad():
-            labels = self.labels_of_rows(models, batch)
+            labels = self.labels_of_rows(models, batch, batch.on_rows(models["imputation"]))
         missed = self.correction.gap(batch.on_rows(f), batch, labels)
         everywhere = self.correction.imputed(batch.on_grid(f), self.labels_of_grid(models, batch)).mean()
         return everywhere + batch.over_log(self.weights(models, batch) * missed)
@@ -180,7 +181,8 @@ class _DoublyCalibrated(Objective):
         """Return the weighted squares of what the calibrated imputed errors miss."""
         with torch.no_grad():
             logits = batch.on_rows(models["prediction"])
-        missed = self.correction.gap(logits, batch, self.labels_of_rows(models, batch))
+        labels = self.labels_of_rows(models, batch, batch.on_rows(models["imputation"]))
+        missed = self.correction.gap(logits, batch, labels)
         return self.base.squares(batch._replace(weights=self.weights(models, batch)), missed)
 
     @property
