@@ -357,6 +357,41 @@ def test_estimators_of_logged_pairs_need_no_others(figures, folder):
         assert one == pytest.approx(expected[name], rel=1e-9)
 
 
+@pytest.fixture(params=["all logged pairs", "some of them"])
+def logged_only(request, folder, tmp_path):
+    """Write scores of logged pairs and of no others; give their file and how many they are."""
+    header, *lines = (folder / "logged.csv").read_text().splitlines()
+    kept = lines if request.param == "all logged pairs" else lines[::2]
+    file = tmp_path / "some.csv"
+    file.write_text("\n".join([header, *kept, ""]))
+    return file, len(kept), len(lines)
+
+
+@pytest.mark.filterwarnings("always::verirec.exceptions.ScoreWarning")
+def test_estimate_and_assess_read_the_same_scores_of_logged_pairs(run, folder, logged_only, tmp_path):
+    file, kept, rows = logged_only
+    given = (folder / "log.csv", "--predictions", f"mine={file}", "--rho01", 0.2, "--rho10", 0.1)
+    code, output, errors = run("estimate", *given, "--json")
+    assert code == 0
+    assert (f"mine has scores of {kept:,} of the {rows:,} logged pairs: judged on these" in errors) == (kept < rows)
+    assert list(json.loads(output)["recommenders"]["mine"]) == ["naive", "ips", "ome-ips"]
+    assert run("assess", *given, "--out", tmp_path / "page")[0] == 0
+    assessed = json.loads((tmp_path / "page" / "summary.json").read_text())["recommenders"]["mine"]
+    names = "naive,snips,ome-snips"
+    estimated = json.loads(run("estimate", *given, "--json", "--estimators", names)[1])["recommenders"]["mine"]
+    for name in names.split(","):
+        assert estimated[name]["value"] == pytest.approx(assessed[name]["value"], rel=1e-12)
+
+
+def test_estimators_that_need_all_pairs_are_left_blank_beside_those_that_do_not(estimate):
+    code, output, _ = estimate("log.csv", "--predictions", "all=scores.csv", "--predictions", "some=logged.csv")
+    assert code == 0
+    cells = {line.split("│")[1].strip(): line.split("│")[2:4] for line in output.splitlines() if line.startswith("│")}
+    assert {name: [bool(cell.strip()) for cell in row] for name, row in cells.items()} == {
+        "naive": [True, True], "ips": [True, True], "dr": [True, False],
+    }  # fmt: skip
+
+
 def test_the_logs_own_columns_are_found_in_predictions_and_audits(figures, tmp_path, folder):
     scores = (folder / "scores.csv").read_text().replace("user,item", "who,what", 1)
     (tmp_path / "scores.csv").write_text(scores)
@@ -509,8 +544,8 @@ MISTAKES = [
     (["stars.csv", *GIVEN], r"cannot tell which column is the user"),
     (["stars.csv", *GIVEN, "--user", "who", "--item", "what"], r"stars'? must be 0/1, or needs a rule"),
     (
-        ["log.csv", "--predictions", "mine=logged.csv", "--rho01", 0.2, "--rho10", 0.1],
-        r"dr, ome-dr need predictions for all 2,000 pairs; got [\d,]+\. Those that need the logged pairs only: naive",
+        ["log.csv", "--predictions", "mine=logged.csv", "--estimators", "naive,dr"],
+        r"dr need predictions for all 2,000 pairs; got [\d,]+\. Those that need the logged pairs only: naive",
     ),
 ]
 

@@ -236,6 +236,19 @@ def test_the_help_has_an_example(here, verb):
     assert f"Example: verirec {verb} " in " ".join(output.split())
 
 
+def test_the_logs_column_of_labels_is_never_taken_for_the_truth(here, tmp_path, folder):
+    """A plan has both: what the log says, and what people said."""
+    rows = read_csv(folder / "audit_strings.csv")
+    said = {(row["user"], row["item"]): row["label"] for row in read_csv(folder / "strings.csv")}
+    logged = [said[row["user"], row["item"]] for row in rows]
+    columns = [[row[name] for row in rows] for name in ("user", "item", "true_label")]
+    write_csv(tmp_path / "plan.csv", ["user", "item", "label", "true_label"], *columns[:2], logged, columns[2])
+    for name, audit in (("short", "audit_strings.csv"), ("long", tmp_path / "plan.csv")):
+        options = ("--rating", "label", "--audit", audit, "--out", tmp_path / name)
+        assert here("train", "strings.csv", "--method", "ome-dr", *options, *QUICK)[0] == 0
+    assert vr.load(tmp_path / "long").noise_rates_.rho01 == vr.load(tmp_path / "short").noise_rates_.rho01 > 0
+
+
 # What is stopped goes on
 
 
@@ -398,7 +411,7 @@ def test_a_parameter_of_a_method_that_is_no_number_is_told_in_one_line(here, tmp
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
 def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypatch, place):
-    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
     code, output, errors = here("train", "strings.csv", "--method", "mf", "--out", place)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: .*taken.*\n", errors)
@@ -406,7 +419,7 @@ def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypat
 
 
 def test_options_are_checked_before_any_work(here, monkeypatch, tmp_path):
-    monkeypatch.setattr("verirec.cli.train.load_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
     for arguments in (("--method", "nope"), ("--method", "mf", "--set", "nope=1"), ("--method", "mf", "--rho01", 0.2)):
         assert here("train", "strings.csv", *arguments, "--out", tmp_path / "out")[0] == 2
         assert not (tmp_path / "out").exists()

@@ -9,20 +9,18 @@ from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from verirec.assessment.findings import AssessedRecommender, Comparison
-from verirec.data.cells import cell_keys
-from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import chosen
+from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.estimate import make_problem
 from verirec.estimation.inference import judge, judge_difference
 from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
-from verirec.exceptions import PredictionError, VerirecError
+from verirec.exceptions import VerirecError
 from verirec.losses import LossLike, NoiseRegion
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
@@ -129,31 +127,9 @@ def _entrant(
     if not covered.all():
         key = np.packbits(covered).tobytes()
         if key not in parts:
-            rows = pairs.log.select(np.flatnonzero(covered))
-            parts[key] = LoggedPairs(rows, pairs.propensities.thinned(float(covered.mean())))
+            parts[key] = on_covered(pairs, covered)
         pairs = parts[key]
     return _Entrant(settings.problem(given, pairs, ON_LOGGED), int(covered.sum()))
-
-
-def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.bool_] | None:
-    """Tell which rows of a log predictions in triples cover; `None` for predictions of all pairs.
-
-    Examples
-    --------
-    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
-    >>> covered_rows(([0, 1], [0, 1], [0.5, 0.6]), log).tolist()
-    [True, False, True]
-    """
-    cells = as_predictions(given, log.n_users, log.n_items)
-    keys = cells.covered
-    if keys is None:
-        return None
-    covered = np.isin(cell_keys(log.users, log.items, log.n_items), keys)
-    if covered.sum() < 2:
-        raise PredictionError(
-            f"predictions cover {int(covered.sum())} of the {len(log):,} logged pairs; at least 2 are needed"
-        )
-    return covered
 
 
 def _compared(first: str, second: str, entrants: Mapping[str, _Entrant], settings: Settings) -> Comparison:

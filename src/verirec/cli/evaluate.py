@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.cli.options import AsJson, Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module, spelt
-from verirec.data import FeedbackLog, read_log
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import AsJson, ModelFolder, RatingsOptions, methods_module
+from verirec.data import FeedbackLog
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
 from verirec.metrics import evaluate
 
@@ -20,15 +21,12 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("evaluate")
+@takes_groups
 def evaluate_command(
     model: ModelFolder,
     test: Annotated[Path, typer.Argument(metavar="TEST", help="Ratings to judge by: clean, and not trained on.")],
+    ratings: RatingsOptions,
     k: Annotated[int, typer.Option("-k", min=1, help="Depth of the ranking metrics.")] = 5,
-    user: User = None,
-    item: Item = None,
-    rating: Rating = None,
-    positive_from: PositiveFrom = None,
-    delimiter: Delimiter = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge a trained recommender on test ratings, taken as they are.
@@ -36,8 +34,7 @@ def evaluate_command(
     Example: verirec evaluate model test.csv --positive-from 4 -k 5
     """
     recommender = methods_module().load(model)
-    given = read_log(test, user=user, item=item, rating=rating, positive_from=positive_from, delimiter=spelt(delimiter))
-    found = evaluate(recommender.predictions, _on_grid(given, recommender), k=k)
+    found = evaluate(recommender.predictions, _on_grid(ratings.read(test), recommender), k=k)
     if as_json:
         typer.echo(json.dumps({name: None if math.isnan(value) else value for name, value in found.items()}, indent=2))
         return

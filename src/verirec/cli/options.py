@@ -1,13 +1,19 @@
-"""Options that several verbs share, and what they are made into."""
+"""Options that several verbs share, and what they are made into.
+
+What describes one thing is a dataclass, declared once; `takes_groups` gives a verb the whole of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from verirec.checks import one_of
 from verirec.data import FeedbackLog, read_log, read_predictions
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
@@ -23,6 +29,11 @@ from verirec.nuisance.propensities import (
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
+of_log = partial(typer.Option, rich_help_panel="The log")
+of_noise = partial(typer.Option, rich_help_panel="Noise")
+of_propensities = partial(typer.Option, rich_help_panel="Propensities")
+of_estimates = partial(typer.Option, rich_help_panel="Estimates")
+
 
 def named_path(given: str | Path) -> Path:
     """Refuse an empty name, which would be the current folder."""
@@ -31,49 +42,171 @@ def named_path(given: str | Path) -> Path:
     return Path(given)
 
 
-LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
-User = Annotated[str | None, typer.Option(help="The log's column of users.")]
-Item = Annotated[str | None, typer.Option(help="The log's column of items.")]
-Rating = Annotated[str | None, typer.Option(help="The log's column of ratings or labels.")]
-PositiveFrom = Annotated[float | None, typer.Option(help="Ratings of at least this are positive.")]
-Timestamp = Annotated[str | None, typer.Option(help="The log's column of times.")]
-Duplicates = Annotated[str, typer.Option(help="Of a pair's rows: error, first, last, latest or highest.")]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="One character that parts the log's fields, where its ending says otherwise; \\\\t is a tab."),
-]
-AllUsers = Annotated[
-    Path | None, typer.Option(help="Text file of all user ids, one a line, where they are more than the log shows.")
-]
-AllItems = Annotated[
-    Path | None, typer.Option(help="Text file of all item ids, one a line, where they are more than the log shows.")
-]
-Propensity = Annotated[str, typer.Option(help=f"One of {', '.join(PROPENSITIES)}.")]
-PropensityColumn = Annotated[
-    str | None, typer.Option(help="The log's column of propensities; means --propensity logged.")
-]
-ScoreColumn = Annotated[str | None, typer.Option(help="The predictions' column of scores.")]
-Rho01 = Annotated[float | None, typer.Option(help="False negative rate, if you know it.")]
-Rho10 = Annotated[float | None, typer.Option(help="False positive rate, if you know it.")]
-AuditFile = Annotated[Path | None, typer.Option(help="Audited pairs with their true labels: user, item, true_label.")]
-Loss = Annotated[str, typer.Option(help="log, squared or absolute.")]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
-Clip = Annotated[float | None, typer.Option(help="Keep predictions this far from 0 and 1.")]
-Sample = Annotated[int | None, typer.Option(help="Visit so many unobserved pairs in place of all.")]
+Confidence = Annotated[float, of_estimates(help="Confidence level of the intervals.")]
 OutFolder = Annotated[
     Path,
     typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and summary.json."),
 ]
 OutFile = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The CSV file to write.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")]
-
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 PREDICTIONS_HELP: Final = (
-    "NAME=FILE, once a recommender: a table with user, item and score; .npy, a matrix; .npz, factors; or the folder "
+    "NAME=FILE, once per recommender: a table with user, item and score; .npy, a matrix; .npz, factors; or the folder "
     "that verirec train wrote."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingsOptions:
+    """How a file of ratings is read."""
+
+    user: Annotated[str | None, of_log(help="The column of users.")] = None
+    item: Annotated[str | None, of_log(help="The column of items.")] = None
+    rating: Annotated[str | None, of_log(help="The column of ratings or labels.")] = None
+    positive_from: Annotated[float | None, of_log(help="Ratings of at least this are positive.")] = None
+    delimiter: Annotated[
+        str | None, of_log(help="The character between fields, if the file's ending does not say; \\\\t is a tab.")
+    ] = None
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """The columns of users and items, which files that go with the log may have too."""
+        return {"user": self.user, "item": self.item}
+
+    def read(self, file: Path, **more: Any) -> FeedbackLog:
+        """Read a file of ratings; `more` as in `read_log`."""
+        return read_log(
+            file,
+            user=self.user,
+            item=self.item,
+            rating=self.rating,
+            positive_from=self.positive_from,
+            delimiter="\t" if self.delimiter == "\\t" else self.delimiter,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(RatingsOptions):
+    """The log, and how it is read."""
+
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
+    timestamp: Annotated[str | None, of_log(help="The column of times.")] = None
+    duplicates: Annotated[
+        str, of_log(help="What a pair with several rows is: an error, or its first, last, latest or highest row.")
+    ] = "error"
+    all_users: Annotated[
+        Path | None, of_log(help="Text file of all user ids, one per line, if some are not in the log.")
+    ] = None
+    all_items: Annotated[
+        Path | None, of_log(help="Text file of all item ids, one per line, if some are not in the log.")
+    ] = None
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are read."""
+        return [file for file in (self.log, self.all_users, self.all_items) if file is not None]
+
+    def load(self, propensity: str | None = None) -> FeedbackLog:
+        """Read the log, with a column of propensities if it has one."""
+        return self.read(
+            self.log,
+            timestamp=self.timestamp,
+            duplicates=self.duplicates,
+            all_users=self.all_users,
+            all_items=self.all_items,
+            propensity=propensity,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropensityOptions:
+    """The propensities, logged or estimated."""
+
+    propensity: Annotated[
+        str, of_propensities(help="The model: logistic, constant or popularity; or logged, the log's own.")
+    ] = "logistic"
+    propensity_column: Annotated[
+        str | None, of_propensities(help="The log's column of propensities; implies --propensity logged.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        one_of("--propensity", self.propensity, PROPENSITIES)
+
+    def fit(self, log: FeedbackLog) -> Propensities:
+        """Take the log's propensities, or fit the model to it."""
+        if self.propensity_column is not None or self.propensity == "logged":
+            return LoggedPropensity(log)
+        models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
+        return models[self.propensity]().fit(log)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateOptions:
+    """Noise rates: both, or none."""
+
+    rho01: Annotated[float | None, of_noise(help="False negative rate, if you know it.")] = None
+    rho10: Annotated[float | None, of_noise(help="False positive rate, if you know it.")] = None
+
+    def __post_init__(self) -> None:
+        if (self.rho01 is None) != (self.rho10 is None):
+            raise ParameterError("--rho01 and --rho10 go together; give both")
+
+    @property
+    def rates(self) -> NoiseRates | None:
+        """The rates, if they are given."""
+        return None if self.rho01 is None or self.rho10 is None else NoiseRates(self.rho01, self.rho10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseOptions(RateOptions):
+    """What is known of the noise: its rates, or true labels."""
+
+    choice: ClassVar = "--rho01 and --rho10, or --audit: one of the two"
+    audit: Annotated[
+        Path | None, of_noise(help="True labels of logged pairs: a table with user, item and true_label.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (self.rho01 is not None or self.rho10 is not None) + self.others > 1:
+            raise ParameterError(f"give {self.choice}")
+        super().__post_init__()
+
+    @property
+    def others(self) -> int:
+        """How many sources of noise rates other than the rates themselves are given."""
+        return int(self.audit is not None)
+
+    def read_audit(self, log: FeedbackLog, columns: Mapping[str, str | None]) -> AuditSample | None:
+        """Read the audit, if there is one; `columns` are the log's, which its file may have too."""
+        return None if self.audit is None else AuditSample.from_file(self.audit, log, log_columns=columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions:
+    """How an estimate is made, by the names that `verirec.estimate` has."""
+
+    loss: Annotated[str, of_estimates(help="log, squared or absolute.")] = "log"
+    confidence: Confidence = 0.95
+    clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None
+    sample: Annotated[
+        int | None, of_estimates(help="Visit this many random unobserved pairs instead of all of them.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """How files of scores are read."""
+
+    score_column: Annotated[str | None, of_estimates(help="The column of scores in --predictions files.")] = None
+
+    def read(self, path: Path, log: FeedbackLog, columns: Mapping[str, str | None]) -> PredictionsLike:
+        """Read a recommender from a file, or from the folder of a trained model; `columns` are the log's."""
+        if path.is_dir():
+            return methods_module().load(path).predictions_for(log)
+        return read_predictions(path, log, score=self.score_column, log_columns=columns)
 
 
 def methods_module() -> Any:
@@ -83,78 +216,14 @@ def methods_module() -> Any:
     return verirec.methods
 
 
-def read_recommender(
-    path: Path, log: FeedbackLog, score: str | None, columns: Mapping[str, str | None]
-) -> PredictionsLike:
-    """Read predictions from a file, or from the folder of a trained model."""
-    if path.is_dir():
-        return methods_module().load(path).predictions_for(log)
-    return read_predictions(path, log, score=score, log_columns=columns)
-
-
-def load_log(
-    path: Path,
-    *,
-    user: str | None,
-    item: str | None,
-    rating: str | None,
-    positive_from: float | None,
-    timestamp: str | None,
-    duplicates: str,
-    delimiter: str | None,
-    all_users: Path | None,
-    all_items: Path | None,
-    propensity: str | None = None,
-) -> FeedbackLog:
-    """Read the log by the options that every verb on a log has; a delimiter may be spelt as shells let one write it."""
-    return read_log(
-        path,
-        user=user,
-        item=item,
-        rating=rating,
-        positive_from=positive_from,
-        timestamp=timestamp,
-        duplicates=duplicates,  # type: ignore[arg-type]
-        delimiter=spelt(delimiter),
-        all_users=all_users,
-        all_items=all_items,
-        propensity=propensity,
-    )
-
-
-def spelt(delimiter: str | None) -> str | None:
-    """Take a tab as shells let one write it."""
-    return "\t" if delimiter == "\\t" else delimiter
-
-
-def named_files(given: list[str]) -> dict[str, Path]:
+def named_files(given: list[str] | None) -> dict[str, Path]:
     """Take NAME=FILE apart."""
     files: dict[str, Path] = {}
-    for one in given:
-        name, parted, file = one.encode("utf-8", "replace").decode().partition("=")
-        if not parted or not name or not file:
+    for one in given or []:
+        name, equals, file = one.encode("utf-8", "replace").decode().partition("=")
+        if not equals or not name or not file:
             raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
         if name in files:
             raise ParameterError(f"--predictions names {name!r} twice")
         files[name] = Path(file)
     return files
-
-
-def fitted_propensities(name: str, log: FeedbackLog) -> Propensities:
-    """Fit the propensities that an option names."""
-    if name == "logged":
-        return LoggedPropensity(log)
-    models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
-    return models[name]().fit(log)  # type: ignore[no-any-return]
-
-
-def given_rates(rho01: float | None, rho10: float | None) -> NoiseRates | None:
-    """Take both rates, or none."""
-    if (rho01 is None) != (rho10 is None):
-        raise ParameterError("--rho01 and --rho10 go together; give both")
-    return None if rho01 is None or rho10 is None else NoiseRates(rho01, rho10)
-
-
-def read_audit(path: Path | None, log: FeedbackLog, columns: Mapping[str, str | None]) -> AuditSample | None:
-    """Read an audit file, if there is one; `columns` are the log's, which it may have too."""
-    return None if path is None else AuditSample.from_file(path, log, log_columns=columns)

@@ -9,47 +9,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from verirec.cli.options import (
-    AllItems,
-    AllUsers,
-    Confidence,
-    Delimiter,
-    Duplicates,
-    Item,
-    LogFile,
-    OutFile,
-    PositiveFrom,
-    Rating,
-    Rho01,
-    Rho10,
-    Seed,
-    Timestamp,
-    User,
-    given_rates,
-    load_log,
-)
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import Confidence, LogOptions, OutFile, RateOptions, Seed
 from verirec.exceptions import ParameterError
 from verirec.nuisance.noise_rates import AuditPlan, plan_labels
+from verirec.pages.writing import check_writable_file, write_table
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("plan")
+@takes_groups
 def plan_command(
-    log: LogFile,
+    log: LogOptions,
     out: OutFile,
-    half_width: Annotated[float, typer.Option(help="Of the intervals of both noise rates.")] = 0.03,
-    rho01: Rho01 = None,
-    rho10: Rho10 = None,
-    user: User = None,
-    item: Item = None,
-    rating: Rating = None,
-    positive_from: PositiveFrom = None,
-    timestamp: Timestamp = None,
-    duplicates: Duplicates = "error",
-    delimiter: Delimiter = None,
-    all_users: AllUsers = None,
-    all_items: AllItems = None,
+    guess: RateOptions,
+    half_width: Annotated[float, typer.Option(help="Wanted half-width of the intervals of both noise rates.")] = 0.03,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
 ) -> None:
@@ -59,25 +34,11 @@ def plan_command(
 
     Example: verirec plan ratings.csv --positive-from 4 --half-width .03 --out audit.csv
     """
-    from verirec.pages.writing import check_writable_file, write_table
-
     check_writable_file(out)
-    _refuse_to_lose(out, [file for file in (log, all_users, all_items) if file is not None])
+    _refuse_to_lose(out, log.files)
     with Console(stderr=True).status("Choosing the pairs"):
-        table = load_log(
-            log,
-            user=user,
-            item=item,
-            rating=rating,
-            positive_from=positive_from,
-            timestamp=timestamp,
-            duplicates=duplicates,
-            delimiter=delimiter,
-            all_users=all_users,
-            all_items=all_items,
-        )
         plan = plan_labels(
-            table, half_width=half_width, confidence=confidence, guess=given_rates(rho01, rho10), random_state=seed
+            log.load(), half_width=half_width, confidence=confidence, guess=guess.rates, random_state=seed
         )
         write_table(out, plan.to_frame())
     console = Console(markup=False, highlight=False)

@@ -9,25 +9,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.cli.options import Delimiter, Item, ModelFolder, PositiveFrom, Rating, User, methods_module, spelt
-from verirec.data import read_log
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import ModelFolder, RatingsOptions, methods_module
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
+from verirec.pages.writing import write_table
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("recommend")
+@takes_groups
 def recommend_command(
     model: ModelFolder,
-    users: Annotated[str | None, typer.Option(help="Ids, parted by commas.")] = None,
-    users_file: Annotated[Path | None, typer.Option(help="Text file of ids, one a line.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Items a user.")] = 10,
+    ratings: RatingsOptions,
+    users: Annotated[str | None, typer.Option(help="Comma-separated user ids.")] = None,
+    users_file: Annotated[Path | None, typer.Option(help="Text file of user ids, one per line.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Items per user.")] = 10,
     exclude: Annotated[Path | None, typer.Option(help="A log whose pairs are left out.")] = None,
-    user: User = None,
-    item: Item = None,
-    rating: Rating = None,
-    positive_from: PositiveFrom = None,
-    delimiter: Delimiter = None,
     out: Annotated[Path | None, typer.Option(help="CSV file to write; by default a table is shown.")] = None,
 ) -> None:
     """Return users their best items.
@@ -43,25 +41,22 @@ def recommend_command(
         raise ParameterError("no user was named")
     if recommender.user_ids_.ids([0]).dtype.kind in "iu":
         ids = [_whole(text) for text in ids]
-    rated = None
-    if exclude is not None:
-        columns = {"user": user, "item": item, "rating": rating}
-        rated = read_log(
-            exclude, **columns, positive_from=positive_from, delimiter=spelt(delimiter), duplicates="first"
-        )
+    rated = None if exclude is None else ratings.read(exclude, duplicates="first")
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
-    if out is not None:
-        from verirec.pages.writing import write_table
-
+    if out is None:
+        Console(markup=False, highlight=False).print(_table(frame))
+    else:
         write_table(out, frame)
         typer.echo(f"The list: {out}")
-        return
+
+
+def _table(frame: Any) -> Table:
     table = Table()
     for column in frame.columns:
         table.add_column(column, overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
-    Console(markup=False, highlight=False).print(table)
+    return table
 
 
 def _lines(file: Path | None) -> list[str]:

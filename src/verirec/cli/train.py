@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,65 +14,31 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from verirec.checks import one_of
-from verirec.cli.options import (
-    PROPENSITIES,
-    AllItems,
-    AllUsers,
-    AuditFile,
-    Delimiter,
-    Duplicates,
-    Item,
-    LogFile,
-    PositiveFrom,
-    Propensity,
-    PropensityColumn,
-    Rating,
-    Rho01,
-    Rho10,
-    Seed,
-    Timestamp,
-    User,
-    fitted_propensities,
-    given_rates,
-    load_log,
-    methods_module,
-    read_audit,
-)
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import LogOptions, NoiseOptions, PropensityOptions, Seed, methods_module, named_path
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.pages.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 
-
 app = typer.Typer(add_completion=False)
 
 
 @app.command("train")
+@takes_groups
 def train_command(
-    log: LogFile,
-    method: Annotated[str, typer.Option(help="One of verirec methods.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model.")],
+    log: LogOptions,
+    method: Annotated[str, typer.Option(help="A name of those that `verirec methods` lists.")],
+    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
+    noise: NoiseOptions,
+    propensity: PropensityOptions,
     parameters: Annotated[
         list[str] | None,
-        typer.Option("--set", help="NAME=VALUE, once a parameter: --set dim=32 --set epochs=50."),
+        typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    audit: AuditFile = None,
-    rho01: Rho01 = None,
-    rho10: Rho10 = None,
-    user: User = None,
-    item: Item = None,
-    rating: Rating = None,
-    positive_from: PositiveFrom = None,
-    timestamp: Timestamp = None,
-    duplicates: Duplicates = "error",
-    delimiter: Delimiter = None,
-    all_users: AllUsers = None,
-    all_items: AllItems = None,
-    propensity: Propensity = "logistic",
-    propensity_column: PropensityColumn = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from where a stopped run of the same command was.")
+        bool, typer.Option("--resume", help="Go on where a stopped run of the same command was.")
     ] = False,
     seed: Seed = 0,
 ) -> None:
@@ -79,52 +47,21 @@ def train_command(
     Example: verirec train ratings.csv --positive-from 4 --method ome-dr --rho01 .2 --rho10 .1 --out model
     """
     catalogue = methods_module().catalogue
-    chosen = catalogue[one_of("--method", method, tuple(catalogue))]
-    one_of("--propensity", propensity, PROPENSITIES)
-    rates = given_rates(rho01, rho10)
-    if rates is not None and audit is not None:
-        raise ParameterError("give --rho01 and --rho10, or --audit: one of the two")
-    recommender = chosen(random_state=seed).set_params(**_parsed(parameters or []))
-    recommender.check_parameters()
+    recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
+    rates = noise.rates
+    recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
     if resume and (out / "model.json").exists() and not (out / CHECKPOINT).exists():
         raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
-    columns = {"user": user, "item": item, "rating": rating}
     with Console(stderr=True).status("Reading the log"):
-        table = load_log(
-            log,
-            **columns,
-            positive_from=positive_from,
-            timestamp=timestamp,
-            duplicates=duplicates,
-            delimiter=delimiter,
-            all_users=all_users,
-            all_items=all_items,
-            propensity=propensity_column,
-        )
-        propensities = fitted_propensities("logged" if propensity_column else propensity, table)
+        table = log.load(propensity.propensity_column)
+        given = {"propensities": propensity.fit(table), "audit": noise.read_audit(table, log.columns)}
     out.mkdir(parents=True, exist_ok=True)
-    checkpoint = out / CHECKPOINT
-    with _progress() as bar:
-        task = bar.add_task(f"Training {method}", total=None, held="")
-
-        def show(epoch: int, epochs: int, held_out: float) -> None:
-            bar.update(task, completed=epoch, total=epochs)
-            if not math.isnan(held_out):
-                bar.update(task, held=f"held-out error {held_out:.4f}")
-
-        recommender.fit(
-            table,
-            noise_rates=rates,
-            audit=read_audit(audit, table, columns),
-            propensities=propensities,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=show,
-        )
+    with _progress(f"Training {method}") as show:
+        recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
     recommender.save(out)
     # What a killed run may have left half-written, too.
-    for file in (checkpoint, *out.glob(f".{CHECKPOINT}-*")):
+    for file in (out / CHECKPOINT, *out.glob(f".{CHECKPOINT}-*")):
         file.unlink(missing_ok=True)
     _say(recommender, out)
 
@@ -146,10 +83,20 @@ def _say(recommender: Any, out: Path) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _progress() -> Progress:
+@contextmanager
+def _progress(work: str) -> Iterator[Callable[[int, int, float], None]]:
+    """Show a bar where somebody watches; yield what is to be told of each epoch."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
     console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(work, total=None, held="")
+
+        def show(epoch: int, epochs: int, held_out: float) -> None:
+            bar.update(task, completed=epoch, total=epochs)
+            if not math.isnan(held_out):
+                bar.update(task, held=f"held-out error {held_out:.4f}")
+
+        yield show
 
 
 def _parsed(given: list[str]) -> dict[str, Any]:

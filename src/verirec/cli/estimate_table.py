@@ -1,0 +1,103 @@
+"""What verirec estimate prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from verirec.cli.options import EstimateOptions
+from verirec.data import FeedbackLog
+from verirec.estimation import EstimateRange, Estimates
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisance.propensities import Propensities
+
+SIDE_BY_SIDE: Final = 2
+"""Recommenders whose figures fit a line of 80 characters."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise rates, and where they come from."""
+
+    rates: NoiseRates | NoiseRegion | None
+    source: str
+
+
+def summary(
+    results: dict[str, Estimates], noise: Noise, propensities: Propensities, log: FeedbackLog
+) -> dict[str, Any]:
+    """Return all estimates and what they rest on, as JSON has it."""
+    rates: dict[str, Any] = {"source": noise.source}
+    if isinstance(noise.rates, NoiseRates):
+        rates |= {"rho01": noise.rates.rho01, "rho10": noise.rates.rho10, "covariance": noise.rates.covariance}
+    elif isinstance(noise.rates, NoiseRegion):
+        rates |= {"rho01": [0.0, noise.rates.rho01_most], "rho10": [0.0, noise.rates.rho10_most]}
+    return {
+        "noise_rates": rates,
+        "propensity": propensities.diagnostics(log).to_dict(),
+        "recommenders": {
+            name: {estimator: one.to_dict() for estimator, one in estimates.items()}
+            for name, estimates in results.items()
+        },
+    }
+
+
+def show(results: dict[str, Estimates], noise: Noise, log: FeedbackLog, how: EstimateOptions) -> None:
+    """Print a table of all estimates, and what they rest on."""
+    console = Console(markup=False, highlight=False)
+    console.print(f"{log.n_users:,} users x {log.n_items:,} items, {len(log):,} rows", soft_wrap=True)
+    console.print(f"Noise rates: {_in_words(noise, how.confidence)}", soft_wrap=True)
+    console.print(
+        f"True prediction inaccuracy ({how.loss} loss, smaller is better), {how.confidence:.0%} intervals",
+        soft_wrap=True,
+    )
+    console.print(_table(results))
+    if noise.rates is None:
+        hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit or --region to correct them."
+        console.print(hint, soft_wrap=True)
+
+
+def _table(results: dict[str, Estimates]) -> Table:
+    """Put recommenders side by side, or below each other where there are too many for a line."""
+    table = Table()
+    if len(results) > SIDE_BY_SIDE:
+        table.add_column("Recommender")
+    table.add_column("Estimator", no_wrap=True)
+    if len(results) > SIDE_BY_SIDE:
+        table.add_column("Estimate [interval]", no_wrap=True, justify="right")
+        for name, estimates in results.items():
+            for estimator, one in estimates.items():
+                table.add_row(Text(name), estimator, _cell(one))
+        return table
+    for name in results:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for estimator in dict.fromkeys(name for estimates in results.values() for name in estimates):
+        table.add_row(estimator, *(_cell(estimates.get(estimator)) for estimates in results.values()))
+    return table
+
+
+def _cell(one: Any) -> str:
+    if one is None:
+        return ""
+    low, high = one.interval
+    if isinstance(one, EstimateRange):
+        return f"{one.range[0]:.4f} to {one.range[1]:.4f} [{low:.4f}, {high:.4f}]"
+    return f"{one.value:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _in_words(noise: Noise, confidence: float) -> str:
+    if isinstance(noise.rates, NoiseRates):
+        ends = noise.rates.interval(confidence)
+        shown = [
+            f"{name} {getattr(noise.rates, name):.3f}"
+            + (f" [{ends[name][0]:.3f}, {ends[name][1]:.3f}]" if noise.rates.covariance else "")
+            for name in ("rho01", "rho10")
+        ]
+        return f"{', '.join(shown)} ({noise.source})"
+    if isinstance(noise.rates, NoiseRegion):
+        return f"rho01 up to {noise.rates.rho01_most:.3f}, rho10 up to {noise.rates.rho10_most:.3f} ({noise.source})"
+    return noise.source

@@ -1,0 +1,48 @@
+"""Predictions of some pairs only: which logged rows they cover, and an estimation on these."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.cells import cell_keys
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimation.rows import LoggedPairs
+from verirec.exceptions import PredictionError
+
+
+def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.bool_] | None:
+    """Tell which rows of a log predictions in triples cover; `None` for predictions of all pairs.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
+    >>> covered_rows(([0, 1], [0, 1], [0.5, 0.6]), log).tolist()
+    [True, False, True]
+    """
+    cells = as_predictions(given, log.n_users, log.n_items)
+    keys = cells.covered
+    if keys is None:
+        return None
+    covered = np.isin(cell_keys(log.users, log.items, log.n_items), keys)
+    if covered.sum() < 2:
+        raise PredictionError(
+            f"predictions cover {int(covered.sum())} of the {len(log):,} logged pairs; at least 2 are needed"
+        )
+    return covered
+
+
+def on_covered(pairs: LoggedPairs, covered: npt.NDArray[np.bool_]) -> LoggedPairs:
+    """Return the pairs of the rows that are covered, as if these were a random part of the log.
+
+    Parameters
+    ----------
+    pairs
+        Of all n rows.
+    covered
+        Which of them, shape (n,).
+    """
+    if covered.all():
+        return pairs
+    return LoggedPairs(pairs.log.select(np.flatnonzero(covered)), pairs.propensities.thinned(float(covered.mean())))
