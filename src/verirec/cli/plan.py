@@ -28,7 +28,7 @@ def plan_command(
     confidence: Annotated[float, typer.Option(help="Confidence level of these intervals.")] = 0.95,
     seed: Seed = 0,
 ) -> None:
-    """Choose the pairs to ask people about, and write them to a CSV file with true_label to fill in.
+    """Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.
 
     --rho01 and --rho10 are your guess of the noise rates. `verirec assess --audit` reads the file back.
 
