@@ -53,7 +53,7 @@ def case(seed, shape=SHAPE):
         "predictions": random.uniform(0.05, 0.95, shape),
         "true_labels": random.integers(2, size=shape),
         "propensities": p,
-        "learnt_propensities": np.clip(p * random.uniform(0.6, 1.3, shape), 0.1, 1),
+        "estimated_propensities": np.clip(p * random.uniform(0.6, 1.3, shape), 0.1, 1),
         "imputed_errors": random.uniform(0, 2, shape),
     }
 
@@ -96,7 +96,7 @@ def test_the_printed_form_with_o_over_p_in_place_of_p_over_p_is_another_number()
     given, random = case(9), np.random.default_rng(10)
     bias, expected = bias_of(given), expected_bias(given)
     observed = random.random(SHAPE) < given["propensities"]
-    printed = float(((1 - observed / given["learnt_propensities"]) * given["imputed_errors"]).mean())
+    printed = float(((1 - observed / given["estimated_propensities"]) * given["imputed_errors"]).mean())
     assert bias.signed == pytest.approx(expected, abs=1e-12)
     assert abs(printed + bias.positives + bias.negatives - expected) > 0.01
 
@@ -104,7 +104,7 @@ def test_the_printed_form_with_o_over_p_in_place_of_p_over_p_is_another_number()
 def test_the_three_terms_are_those_of_the_theorem():
     given = case(11)
     bias, truth = bias_of(given), given["true_labels"]
-    ratio = given["propensities"] / given["learnt_propensities"]
+    ratio = given["propensities"] / given["estimated_propensities"]
     assert bias.imputation == pytest.approx(((1 - ratio) * given["imputed_errors"]).mean(), abs=1e-12)
     without = given | {"imputed_errors": np.zeros(SHAPE)}
     for own, label in ((bias.positives, 1), (bias.negatives, 0)):
@@ -133,7 +133,7 @@ def test_with_imputed_errors_of_zero_it_is_the_bias_of_ome_ips(used):
 
 
 @pytest.mark.parametrize("used", [RATES, USED], ids=["right rates", "wrong rates"])
-def test_with_learnt_propensities_of_one_it_is_the_bias_of_ome_eib(used):
+def test_with_estimated_propensities_of_one_it_is_the_bias_of_ome_eib(used):
     given = case(13)
     f, truth, p, _, imputed = given.values()
     mean = 0.0
@@ -142,7 +142,7 @@ def test_with_learnt_propensities_of_one_it_is_the_bias_of_ome_eib(used):
         said = {truth[cell]: 1 - rate, 1 - truth[cell]: rate}
         errors = sum(said[r] * plain.surrogate_error(f[cell], r, LOSSES["log"], *pair(used)) for r in said)
         mean += (p[cell] * errors + (1 - p[cell]) * imputed[cell]) / f.size
-    bias = bias_of(given | {"learnt_propensities": np.ones(SHAPE)}, used=used)
+    bias = bias_of(given | {"estimated_propensities": np.ones(SHAPE)}, used=used)
     assert bias.signed == pytest.approx(mean - plain.true_inaccuracy(f, truth, LOSSES["log"]), abs=1e-12)
 
 
@@ -155,7 +155,7 @@ MATRICES = st.fixed_dictionaries(
         "predictions": arrays(float, FEW_CELLS, elements=st.floats(0.01, 0.99)),
         "true_labels": arrays(int, FEW_CELLS, elements=st.integers(0, 1)),
         "propensities": arrays(float, FEW_CELLS, elements=st.floats(0.05, 1)),
-        "learnt_propensities": arrays(float, FEW_CELLS, elements=st.floats(0.05, 1)),
+        "estimated_propensities": arrays(float, FEW_CELLS, elements=st.floats(0.05, 1)),
         "imputed_errors": arrays(float, FEW_CELLS, elements=st.floats(-5, 5)),
     }
 )
@@ -173,7 +173,7 @@ def test_neither_right_leaves_a_bias():
 
 @given(MATRICES, st.tuples(RATE, RATE), st.tuples(RATE, RATE), st.sampled_from(sorted(LOSSES)))
 def test_what_wrong_rates_leave_is_the_bias_with_right_propensities(given, rates, used, loss):
-    right_p = given | {"learnt_propensities": given["propensities"]}
+    right_p = given | {"estimated_propensities": given["propensities"]}
     rates, used = NoiseRates(*rates), NoiseRates(*used)
     left = remaining_bias(
         given["predictions"], given["true_labels"], noise_rates=rates, estimated_rates=used, loss=loss
@@ -381,10 +381,10 @@ REFUSED = [
     (bad_bias(predictions=np.zeros(SHAPE)), PredictionError, r"strictly between 0 and 1; 40 of 40"),
     (bad_bias(true_labels=np.full(SHAPE, 2)), LabelError, r"^true_labels must be 0/1$"),
     (bad_bias(true_labels=np.full(SHAPE, "a")), ParameterError, r"^true_labels must be numbers"),
-    (bad_bias(propensities=np.full(SHAPE, 1.1)), PropensityError, r"within 0 and 1, and learnt ones above 0$"),
+    (bad_bias(propensities=np.full(SHAPE, 1.1)), PropensityError, r"within 0 and 1, and estimated ones above 0$"),
     (bad_bias(propensities=np.full(SHAPE, -0.1)), PropensityError, r"within 0 and 1"),
-    (bad_bias(learnt_propensities=np.zeros(SHAPE)), PropensityError, r"learnt ones above 0$"),
-    (bad_bias(learnt_propensities=np.full(SHAPE, 2.0)), PropensityError, r"within 0 and 1"),
+    (bad_bias(estimated_propensities=np.zeros(SHAPE)), PropensityError, r"estimated ones above 0$"),
+    (bad_bias(estimated_propensities=np.full(SHAPE, 2.0)), PropensityError, r"within 0 and 1"),
     (bad_bias(imputed_errors=np.full(SHAPE, np.inf)), DataError, r"^imputed_errors must be finite"),
     (lambda: bias_of({n: v[:0] for n, v in case(0).items()}), DataError, r"at least one$"),
     (lambda: bias_of(case(0), loss="hinge"), ParameterError, r"^loss must be one of absolute, log, squared"),

@@ -65,7 +65,7 @@ def ome_dr_bias(
     true_labels: npt.ArrayLike,
     *,
     propensities: npt.ArrayLike,
-    learnt_propensities: npt.ArrayLike,
+    estimated_propensities: npt.ArrayLike,
     imputed_errors: npt.ArrayLike,
     noise_rates: NoiseRates,
     estimated_rates: NoiseRates,
@@ -79,8 +79,8 @@ def ome_dr_bias(
 
     Parameters
     ----------
-    predictions, true_labels, propensities, learnt_propensities, imputed_errors
-        Of all pairs, of one shape; learnt propensities above 0.
+    predictions, true_labels, propensities, estimated_propensities, imputed_errors
+        Of all pairs, of one shape; estimated propensities above 0.
     noise_rates, estimated_rates
         The true ones, and those that the estimator uses.
     loss
@@ -90,26 +90,26 @@ def ome_dr_bias(
     --------
     >>> f, p, truth = np.full((2, 2), 0.4), np.full((2, 2), 0.5), np.array([[1, 0], [0, 0]])
     >>> rates = NoiseRates(0.2, 0.1)
-    >>> bias = ome_dr_bias(f, truth, propensities=p, learnt_propensities=p, imputed_errors=0 * f,
+    >>> bias = ome_dr_bias(f, truth, propensities=p, estimated_propensities=p, imputed_errors=0 * f,
     ...                    noise_rates=rates, estimated_rates=rates)
     >>> abs(bias.signed) < 1e-12
     True
     """
-    f, truth, p, learnt, imputed = _matching(
+    f, truth, p, estimated, imputed = _matching(
         predictions=predictions,
         true_labels=true_labels,
         propensities=propensities,
-        learnt_propensities=learnt_propensities,
+        estimated_propensities=estimated_propensities,
         imputed_errors=imputed_errors,
     )
     _check_rates(noise_rates, estimated_rates)
-    if not ((learnt > 0) & (learnt <= 1)).all() or not ((p >= 0) & (p <= 1)).all():
-        raise PropensityError("propensities must be within 0 and 1, and learnt ones above 0")
+    if not ((estimated > 0) & (estimated <= 1)).all() or not ((p >= 0) & (p <= 1)).all():
+        raise PropensityError("propensities must be within 0 and 1, and estimated ones above 0")
     of_loss = get_loss(loss)
     of_loss.check([f])
     if_positive, if_negative = of_loss.halves(f)
     rho01, rho10, kappa = noise_rates.rho01, noise_rates.rho10, estimated_rates.kappa
-    ratio = p / learnt
+    ratio = p / estimated
     omega_11, omega_01 = (1 - rho01 - estimated_rates.rho10) / kappa, (rho01 - estimated_rates.rho01) / kappa
     omega_10, omega_00 = (rho10 - estimated_rates.rho10) / kappa, (1 - estimated_rates.rho01 - rho10) / kappa
     of_positives = (ratio * omega_11 - 1) * if_positive + ratio * omega_01 * if_negative
@@ -126,7 +126,7 @@ def double_robustness(
     true_labels: npt.ArrayLike,
     *,
     propensities: npt.ArrayLike,
-    learnt_propensities: npt.ArrayLike,
+    estimated_propensities: npt.ArrayLike,
     imputed_errors: npt.ArrayLike,
     noise_rates: NoiseRates,
     loss: LossLike = "log",
@@ -138,29 +138,18 @@ def double_robustness(
     Examples
     --------
     >>> f, truth, wrong = np.full((2, 2), 0.4), np.array([[1, 0], [0, 0]]), np.full((2, 2), 0.3)
-    >>> left = double_robustness(f, truth, propensities=np.full((2, 2), 0.5), learnt_propensities=wrong,
+    >>> left = double_robustness(f, truth, propensities=np.full((2, 2), 0.5), estimated_propensities=wrong,
     ...                          imputed_errors=wrong, noise_rates=NoiseRates(0.2, 0.1))
     >>> [abs(bias) < 1e-12 for bias in left]
     [True, True]
     """
     f, truth = _matching(predictions=predictions, true_labels=true_labels)
     true_errors = get_loss(loss).of(f, truth)
-    options: dict[str, Any] = {"noise_rates": noise_rates, "estimated_rates": noise_rates, "loss": loss}
-    right_p = ome_dr_bias(
-        f,
-        truth,
-        propensities=propensities,
-        learnt_propensities=propensities,
-        imputed_errors=imputed_errors,
-        **options,
-    )
+    options: dict[str, Any] = {"propensities": propensities, "loss": loss}
+    options |= {"noise_rates": noise_rates, "estimated_rates": noise_rates}
+    right_p = ome_dr_bias(f, truth, estimated_propensities=propensities, imputed_errors=imputed_errors, **options)
     right_errors = ome_dr_bias(
-        f,
-        truth,
-        propensities=propensities,
-        learnt_propensities=learnt_propensities,
-        imputed_errors=true_errors,
-        **options,
+        f, truth, estimated_propensities=estimated_propensities, imputed_errors=true_errors, **options
     )
     return right_p.signed, right_errors.signed
 
@@ -234,13 +223,7 @@ def surrogate_bound(rates: NoiseRates, clip: float, loss: LossLike = "log") -> f
 
 
 def rademacher_complexity(
-    n_users: int,
-    n_items: int,
-    *,
-    user_norm: float,
-    item_norm: float,
-    draws: int = 20,
-    random_state: RandomState = 0,
+    n_users: int, n_items: int, *, user_norm: float, item_norm: float, draws: int = 20, random_state: RandomState = 0
 ) -> tuple[float, float]:
     r"""Return the empirical Rademacher complexity of norm-bounded factor models, and its Monte Carlo error.
 
@@ -307,7 +290,7 @@ def generalisation_bound(
     rates
         The estimated ones.
     propensity_floor
-        :math:`C_p`, below all learnt propensities.
+        :math:`C_p`, below all estimated propensities.
     loss_bound
         :math:`C_l`, as from `surrogate_bound`.
     n_cells

@@ -17,7 +17,7 @@ MESSAGES = [
     ("positive_from=3.5 makes all labels 1", "--positive-from 3.5 makes all labels 1"),
     ("counts: duplicates='first', 'last' or", "counts: --duplicates first, 'last' or"),
     ("; clip=1e-6 would keep them inside", "; --clip 1e-6 would keep them inside"),
-    ("parted otherwise, give delimiter=...", "parted otherwise, give --delimiter ..."),
+    ("separated otherwise, give delimiter=...", "separated otherwise, give --delimiter ..."),
     ("the log with all_users=... and all_items=...", "the log with --all-users ... and all_items"),
     ("take interval='delta'", "take --interval delta"),
     (

@@ -569,7 +569,7 @@ BAD_AUDITS = [
         "semicolons.csv",
         "user;item;truth\na;1;1\n",
         ColumnError,
-        r"^semicolons\.csv: .*: if a file's fields are parted otherwise, write it with commas \(\.csv\) or tabs",
+        r"^semicolons\.csv: .*: if a file's fields are separated otherwise, write it with commas \(\.csv\) or tabs",
     ),
     (
         "log.txt",

@@ -31,7 +31,7 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the data sets; by def
 Out = Annotated[
     Path,
     typer.Option(
-        help="Folder for tables and pictures; finished seeds are kept in its runs/.", parser=_named, metavar="PATH"
+        help="Folder for tables and pictures; finished seeds are kept in its store/.", parser=_named, metavar="PATH"
     ),
 ]
 Workers = Annotated[int, typer.Option(help="Number of processes, at most 256; results do not depend on it.")]

@@ -107,10 +107,10 @@ def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
 
 
 def _tables(results: Results, problem: Problem, out: Path) -> StudyTables:
-    from verirec.studies.table2 import Store, findings, tables
+    from verirec.studies.store import STORE, Store
+    from verirec.studies.table2 import findings, tables
     from verirec.studies.table2.page import write_study
     from verirec.studies.table2.results import StudyTables
-    from verirec.studies.table2.runs import STORE
 
     store = Store(out / STORE)
     honest, corrected = results.study.protocol == "honest", findings.correction(results)

@@ -111,13 +111,13 @@ def read_columns(
             raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
             return _read_parquet(file, settle)
-        parted_by = _DELIMITERS[ending] if delimiter is None else delimiter
-        return _read_text(file, settle, parted_by, columns, typed_header=ending == ".inter")
+        separator = _DELIMITERS[ending] if delimiter is None else delimiter
+        return _read_text(file, settle, separator, columns, typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
-        parted = roles.takes_delimiter and "Expected 1 columns" in str(error)
-        hint = "; if fields are parted otherwise, give delimiter=..." if parted else ""
+        separable = roles.takes_delimiter and "Expected 1 columns" in str(error)
+        hint = "; if fields are separated otherwise, give delimiter=..." if separable else ""
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}{hint}") from None
 
 

@@ -110,11 +110,7 @@ class Grid:
             yield random.integers(self.shape[0], size=height), random.integers(self.shape[1], size=width)
 
     def map_blocks(
-        self,
-        function: Callable[[Block], Result],
-        *,
-        parallel: bool = True,
-        random: np.random.Generator | None = None,
+        self, function: Callable[[Block], Result], *, parallel: bool = True, random: np.random.Generator | None = None
     ) -> Iterator[tuple[Block, Result]]:
         """Apply a function to each of `blocks`, by threads where it is `parallel`; results in the grid's order.
 

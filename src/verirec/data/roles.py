@@ -41,7 +41,7 @@ class Roles:
     rating_word: ClassVar[str] = "rating"
     """What the third column is called, here and in what users write."""
     takes_delimiter: ClassVar[bool] = True
-    """Whether whoever reads such a file can say what its fields are parted by."""
+    """Whether whoever reads such a file can say what its fields are separated by."""
 
     user: str | None = None
     item: str | None = None
@@ -106,7 +106,7 @@ class Roles:
     def _what_there_is(self, columns: list[str]) -> str:
         if len(columns) == 1:
             otherwise = "give delimiter=..." if self.takes_delimiter else "write it with commas (.csv) or tabs (.tsv)"
-            return f"the only column is {short(columns[0])}: if a file's fields are parted otherwise, {otherwise}"
+            return f"the only column is {short(columns[0])}: if a file's fields are separated otherwise, {otherwise}"
         return f"the columns are: {names_in_words(columns) or 'none'}"
 
     def names(self) -> list[str]:

@@ -65,7 +65,7 @@ def estimate(
         "constant": one label for all pairs, the inverse-propensity mean of the corrected labels. "model": user and
         item constants fitted to the corrected labels, cross-fitted. Or imputed errors, dense or as a function.
     interval
-        "delta": from each pair's contribution; it carries the uncertainty of learnt propensities and noise rates.
+        "delta": from each pair's contribution; it carries the uncertainty of estimated propensities and noise rates.
         "bootstrap": whole users are drawn again, `draws` times, which allows for users who rate alike.
     confidence
         Of the intervals.

@@ -110,10 +110,7 @@ def _no_terms() -> NoReturn:
 
 
 def _at_rates_or_region(
-    at: Callable[[Estimator, Rates | None], Estimate],
-    estimators: list[Estimator],
-    noise: Noise,
-    least: float = -np.inf,
+    at: Callable[[Estimator, Rates | None], Estimate], estimators: list[Estimator], noise: Noise, least: float = -np.inf
 ) -> dict[str, Estimate | EstimateRange]:
     """Return each estimator's estimate at the rates, or its range over a region."""
     if not isinstance(noise, NoiseRegion):
@@ -172,6 +169,6 @@ def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem) ->
     if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
         warn_caller(
             f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
-            "log, or some users and items are never logged; ips is off by that much, and the others rest on the rest",
+            "log, or some users and items are never logged; ips is biased by that factor",
             MisfitWarning,
         )

@@ -107,7 +107,7 @@ def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Ar
 
     - selection: :math:`\sum (1 - p) A^2`, the variance of Poisson sampling;
     - noise: :math:`\sum p\, b^2\, Var(\tilde r \mid r^*)`, what wrong labels add on top;
-    - propensities: what having learnt them changes, mostly for the better;
+    - propensities: what having estimated them changes, mostly for the better;
     - noise rates: :math:`g^\top \Sigma g` (the delta method);
     - sample: of the unobserved pairs, where not all were visited.
 

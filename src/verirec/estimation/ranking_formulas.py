@@ -106,9 +106,5 @@ def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
     of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
     influence = (liked * of_liked + disliked * of_disliked) / comparisons
     return InfluenceExpansion(
-        value,
-        influence,
-        rows.weights * (of_liked - of_disliked) / comparisons,
-        -influence,
-        lambda: influence,
+        value, influence, rows.weights * (of_liked - of_disliked) / comparisons, -influence, lambda: influence
     )

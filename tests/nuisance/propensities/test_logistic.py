@@ -239,7 +239,7 @@ def test_features_must_be_true_or_false(features):
 @pytest.mark.parametrize(
     ("log", "error", "message"),
     [
-        (EMPTY, EmptyLogError, r"^propensities cannot be learnt from a log without rows$"),
+        (EMPTY, EmptyLogError, r"^propensities cannot be estimated from a log without rows$"),
         (None, ParameterError, r"^a FeedbackLog is needed; got NoneType$"),
         ("log", ParameterError, r"^a FeedbackLog is needed; got str$"),
         (FeedbackLog, ParameterError, r"^a FeedbackLog is needed; got type$"),

@@ -168,7 +168,7 @@ BOTH, SAMPLE = logs_of([1, 0, 1], [0, 1, 0])
 MARKED, _ = logs_of([1, 0, 1], [0, 1], unbiased=[True, False, True])
 UNMARKED, _ = logs_of([1, 0, 1], [0, 1], unbiased=[False, False, False])
 NO_SAMPLE = r"^naive Bayes needs an unbiased sample: give unbiased=\.\.\., or a log that marks its rows$"
-NO_ROWS = r"^propensities cannot be learnt from a log without rows$"
+NO_ROWS = r"^propensities cannot be estimated from a log without rows$"
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from study_world import STUDY, lasting, small_problem
 
-from verirec.studies.table2 import Store, run_study
+from verirec.studies.store import Store
+from verirec.studies.table2 import run_study
 from verirec.studies.table2.plans import Task
-from verirec.studies.table2.runs import _facts, _missing, claim_of
+from verirec.studies.table2.runs import _facts, _missing, claim_of, is_run
 from verirec.studies.table2.tuning import best_of, score_of
 
 HERE = str(Path(__file__).parent)
@@ -174,6 +175,15 @@ def test_a_killed_study_goes_on_to_the_same(whole, start, tmp_path):
     assert file.read_bytes().count(b"\n") >= 6
     run_study(small_problem(), STUDY, tmp_path, workers=1)
     assert rows_of(tmp_path) == rows_of(folder)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"study": None}, {"setting": None}, {"seed": "0"}, {"test": {"auc": "high"}}, {"estimates": [0.6]}]
+)
+def test_a_line_that_hands_have_left_is_no_run(changed):
+    run = {"key": "a", "study": {}, "method": "mf", "form": "paper", "trial": 0, "setting": {}, "seed": 0}
+    assert is_run(run)
+    assert not is_run(run | changed)
 
 
 def test_the_honest_protocol_holds_rows_out_and_estimates_on_them(tmp_path):

@@ -13,7 +13,8 @@ from study_world import STUDY, small_problem
 from verirec import FeedbackLog
 from verirec.methods import catalogue
 from verirec.metrics import evaluate
-from verirec.studies.table2 import Results, Store, run_study
+from verirec.studies.store import Store
+from verirec.studies.table2 import Results, run_study
 from verirec.studies.table2.findings import BEST, OVERALL, correction, selection, tuning_spread
 from verirec.studies.table2.paper import TABLE2
 from verirec.studies.table2.plans import METHODS, Task

@@ -94,7 +94,7 @@ class AnchorNoiseRates:
         log
             To learn h from, and for "tails" to count labels in.
         propensities
-            As in `estimate`: h is learnt with inverse-propensity weights.
+            As in `estimate`: h is fitted with inverse-propensity weights.
         h
             A model of P(r = 1) of your own, pre-trained by a debiased method, in any form of predictions; its
             uncertainty is not known, and so neither are the rates' (but for "tails").

@@ -191,12 +191,7 @@ class AuditNoiseRates:
     random_state: RandomState = FOLDS_SEED
 
     def fit(
-        self,
-        log: FeedbackLog,
-        *,
-        audit: AuditSample,
-        propensities: Any = None,
-        scores: PredictionsLike | None = None,
+        self, log: FeedbackLog, *, audit: AuditSample, propensities: Any = None, scores: PredictionsLike | None = None
     ) -> NoiseRates | GroupedNoiseRates:
         """Estimate the rates of a log's labels.
 

@@ -20,10 +20,10 @@ Array = npt.NDArray[np.float64]
 
 
 class PropensityModel(Protocol):
-    """Something that learns propensities from a log."""
+    """Something that estimates propensities from a log."""
 
     def fit(self, log: FeedbackLog) -> Propensities:
-        """Learn them."""
+        """Estimate the propensities of all pairs from which pairs were logged."""
         ...
 
 
@@ -64,9 +64,9 @@ class Propensities(CellValues):
         return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        r"""Return what learning the propensities adds to an estimate's variance; mostly it takes some away.
+        r"""Return what estimating the propensities adds to an estimate's variance; mostly it takes some away.
 
-        Given propensities change nothing; models that learn theirs write their own.
+        Given propensities change nothing; models that estimate theirs write their own.
 
         Parameters
         ----------

@@ -115,10 +115,7 @@ class _TwoWay(_Logistic):
         return quadratic_change(slope, joint, solved, rest**3 * leverage, slopes, influence)
 
     def _by_constant(self, log: FeedbackLog, values: Array) -> tuple[Array, Array]:
-        return (
-            totals(log.users, values, self.shape[0]),
-            totals(log.items, values, self.shape[1]),
-        )
+        return (totals(log.users, values, self.shape[0]), totals(log.items, values, self.shape[1]))
 
 
 class _WithFeatures(_Logistic):

@@ -177,5 +177,5 @@ class _NaiveBayes(Propensities):
 def log_with_rows(log: FeedbackLog) -> FeedbackLog:
     """Accept a log that is not empty."""
     if len(checked_log(log)) == 0:
-        raise EmptyLogError("propensities cannot be learnt from a log without rows")
+        raise EmptyLogError("propensities cannot be estimated from a log without rows")
     return log

@@ -79,11 +79,7 @@ class FeatureFit:
         for column in range(self.item_features.shape[1]):
             by_user[:, column] = totals(users, values * self.item_features[items, column], n_users)
         return np.concatenate(
-            [
-                (self.user_features.T @ by_user).ravel(),
-                totals(users, values, n_users),
-                totals(items, values, n_items),
-            ]
+            [(self.user_features.T @ by_user).ravel(), totals(users, values, n_users), totals(items, values, n_items)]
         )
 
     def over_grid(self, values: Callable[[Array, Positions, Positions], Array]) -> Array:

@@ -1,26 +1,23 @@
-"""Running a plan over many seeds: by several processes, each finished seed saved, a stopped run gone on with."""
+"""Running a plan over many seeds: by several processes, each finished seed kept, a stopped run gone on with."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-import verirec
 from verirec.checks import whole_number
-from verirec.exceptions import DataError, ParameterError
+from verirec.exceptions import DataError
 from verirec.studies.processes import MOST_WORKERS, in_processes
 from verirec.studies.semi_synthetic.plans import Plan
 from verirec.studies.semi_synthetic.populations import Population
 from verirec.studies.semi_synthetic.seeds import Record, run_seed
+from verirec.studies.store import STORE, Row, Store, in_turns, key_of, revision
 
-_FORMAT: Final = 1
-"""Of the saved seeds; a change of the arithmetic behind them raises it."""
+_ARITHMETIC: Final = 1
+"""A change of the arithmetic behind the records raises it."""
 MOST_SEEDS: Final = 100_000
 
 
@@ -45,11 +42,11 @@ def run_plan(
     workers: int = 2,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[list[Record]]:
-    """Run seeds 0, 1, ... of a plan, and give their records in the order of the seeds.
+    """Run seeds 0, 1, ... of a plan, and return their records in the order of the seeds.
 
-    Each seed is saved in `folder/runs` the moment it is finished, under a name made of plan, population and version:
-    seeds that are there whole are not run again, and a run that was stopped goes on. Workers are processes of their own
-    with one thread for linear algebra each, so that results do not depend on how many there are.
+    Each seed is kept in `folder/store` the moment it is finished: seeds that are there are not run again, and a run
+    that was stopped goes on. Workers are processes of their own with one thread for linear algebra each, so that
+    results do not depend on how many there are; as many calls of this as there are may share a folder.
 
     Parameters
     ----------
@@ -63,65 +60,46 @@ def run_plan(
         Told how many seeds are done, of how many.
     """
     count, workers = check_counts(seeds, workers)
-    store = Path(folder) / "runs"
-    try:
-        store.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from None
-    key = fingerprint(plan, population)
-    files = [store / f"{plan.study}-{key}-{seed:04d}.json" for seed in range(count)]
-    records = [_read(file, plan) for file in files]
-    missing = {seed: files[seed] for seed, found in enumerate(records) if found is None}
-    progress(count - len(missing), count)
+    keys = keys_of(plan, population, count)
+    store = Store(Path(folder) / STORE, lambda row: row["key"] in keys and records_of(row, plan) is not None)
+
+    def tell(done: int = 0) -> None:
+        progress(len(store.rows()), count)
+
+    tell()
+    missing = [(seed, key) for key, seed in keys.items() if key not in store.rows()]
     if missing:
-        _run_missing(plan, population, missing, workers, progress, count)
-    return [_read_now(files[seed], plan) if found is None else found for seed, found in enumerate(records)]
+        shared = (plan, population, store.folder)
+        in_processes(_work, shared, in_turns(missing), workers, tell, every=5.0, kept="finished seeds are kept")
+    return _all_of(keys, store, plan)
 
 
-def fingerprint(plan: Plan, population: Population) -> str:
-    """Name what a seed's records depend on, besides the seed."""
-    facts = json.dumps([asdict(plan), population.fingerprint, verirec.__version__, _FORMAT], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:12]
+def keys_of(plan: Plan, population: Population, count: int) -> dict[str, int]:
+    """Return the store's keys of seeds 0, 1, ..., made of all that their records depend on."""
+    facts = {"plan": asdict(plan), "population": population.fingerprint, "arithmetic": _ARITHMETIC}
+    return {key_of(**facts, seed=seed): seed for seed in range(count)}
 
 
-def _run_missing(
-    plan: Plan,
-    population: Population,
-    files: dict[int, Path],
-    workers: int,
-    progress: Callable[[int, int], None],
-    count: int,
-) -> None:
-    unfinished = {seed: file.with_suffix(f".{os.getpid()}") for seed, file in files.items()}
-    there = count - len(files)
+def _work(shared: tuple[Plan, Population, Path], task: tuple[int, str], wait: bool) -> None:
+    """Run a seed in a worker process, unless somebody else is at it; with `wait`, as soon as nobody is."""
+    plan, population, folder = shared
+    seed, key = task
+    store = Store(folder, lambda row: row["key"] == key and records_of(row, plan) is not None)
+    with store.claim(key, wait=wait) as held:
+        if held and not store.rows():
+            records = run_seed(plan, population, seed)
+            store.append(
+                {"key": key, "study": plan.study, "seed": seed, "revision": revision(), "records": list(records)}
+            )
+
+
+def records_of(row: Row, plan: Plan) -> list[Record] | None:
+    """Return the records that a line of the store holds; `None` if they are not what the plan's seeds leave."""
     try:
-        in_processes(
-            _run_and_save,
-            (plan, population),
-            [(seed, unfinished[seed], file) for seed, file in files.items()],
-            workers,
-            lambda done: progress(there + done, count),
-            kept="finished seeds are kept",
-        )
-    finally:
-        for file in unfinished.values():
-            file.unlink(missing_ok=True)
-
-
-def _run_and_save(shared: tuple[Plan, Population], seed: int, unfinished: Path, file: Path) -> None:
-    records = run_seed(*shared, seed)
-    # Written beside its place and then renamed: a seed is there whole or not at all.
-    unfinished.write_text(json.dumps(records))
-    unfinished.replace(file)
-
-
-def _read(file: Path, plan: Plan) -> list[Record] | None:
-    """Read a saved seed; `None` if it is not there, or not what the plan's seeds leave."""
-    try:
-        records = [Record(*values) for values in json.loads(file.read_text())]
+        records = [Record(*values) for values in row["records"]]
         cells = [(one.setting, one.method, one.rho, one.matrix) for one in records]
         whole = len(cells) == len(plan.cells) and set(cells) == plan.cells and all(map(_usable, records))
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (KeyError, TypeError):
         return None
     return records if whole else None
 
@@ -138,10 +116,14 @@ def _usable(one: Record) -> bool:
     return all(type(value) in (int, float) and math.isfinite(value) for value in needed) and one.truth > 0
 
 
-def _read_now(file: Path, plan: Plan) -> list[Record]:
-    """Read a seed that was run just now: without it the others would pass for all."""
-    records = _read(file, plan)
-    if records is None:
-        there = "does not hold the plan's cells in finite numbers" if file.exists() else "is gone"
-        raise DataError(f"{str(file)!r} was written just now and {there}; results need every seed")
-    return records
+def _all_of(keys: dict[str, int], store: Store, plan: Plan) -> list[list[Record]]:
+    """Read all seeds, those that were run just now too: without one of them the others would pass for all."""
+    rows = store.rows()
+    found = {seed: records_of(rows[key], plan) for key, seed in keys.items() if key in rows}
+    lost = sorted(set(keys.values()) - set(found))
+    if lost:
+        raise DataError(
+            f"seed {lost[0]} was run just now, and {str(store.file)!r} does not hold the plan's cells of it in finite "
+            "numbers; results need every seed"
+        )
+    return [records for seed in sorted(found) if (records := found[seed]) is not None]

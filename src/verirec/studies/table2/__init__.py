@@ -3,6 +3,5 @@
 from verirec.studies.table2.plans import Study, Task, named_methods
 from verirec.studies.table2.problems import Problem, load_problem
 from verirec.studies.table2.runs import Results, run_study
-from verirec.studies.table2.store import Store
 
-__all__ = ["Problem", "Results", "Store", "Study", "Task", "load_problem", "named_methods", "run_study"]
+__all__ = ["Problem", "Results", "Study", "Task", "load_problem", "named_methods", "run_study"]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import verirec
 from verirec.checks import whole_number
 from verirec.studies.processes import MOST_WORKERS, in_processes
+from verirec.studies.store import STORE, Row, Store, in_turns, key_of, revision
 from verirec.studies.table2.plans import METHODS, Study, Task
 from verirec.studies.table2.problems import Problem
 from verirec.studies.table2.single import USERS, run_once
 from verirec.studies.table2.spaces import FORMS, space_of
-from verirec.studies.table2.store import Row, Store, key_of
 from verirec.studies.table2.tuning import best_of, next_setting, score_of
 
 TUNING_SEED: Final = 0
 """Settings are tried on one seed's flips, and the chosen ones run on all."""
-STORE: Final = "store"
+_MEASURED: Final = ("validation", "test", "random", "held_out", "estimates")
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def run_study(
         Told how many runs are done, of at most how many: settings that are chosen twice are run once.
     """
     whole_number("workers", workers, max=MOST_WORKERS)
-    store = Store(Path(folder) / STORE)
+    store = Store(Path(folder) / STORE, is_run)
     tasks = list(study.tasks(has_features=problem.has_features))
     total = sum(_at_most(study, problem, task) for task in tasks)
 
@@ -72,12 +70,10 @@ def run_study(
     tell()
     open_tasks = [task for task in tasks if not _finished(problem, study, task, store.rows())]
     if open_tasks:
-        # First what nobody else is at, then what others may have left.
-        jobs = [(task, wait) for wait in (False, True) for task in open_tasks]
         in_processes(
             _work,
             (problem, study, store.folder),
-            jobs,
+            in_turns(open_tasks),
             workers,
             tell,
             every=5.0,
@@ -107,7 +103,7 @@ def _work(shared: tuple[Problem, Study, Path], task: Task, wait: bool) -> None:
 
     torch.set_num_threads(1)
     problem, study, folder = shared
-    store = Store(folder)
+    store = Store(folder, is_run)
     with store.claim(claim_of(problem, study, task), wait=wait) as held:
         if not held:
             return
@@ -220,12 +216,10 @@ def _key(problem: Problem, study: Study, task: Task, setting: dict[str, Any], se
     return key_of(**_facts(problem, study), task=list(task), setting=setting, seed=seed)
 
 
-@functools.cache
-def revision() -> str:
-    """Return the code's revision: the version, and a digest of the package's own files."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for file in sorted(Path(verirec.__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return f"{verirec.__version__}+{digest.hexdigest()[:10]}"
+def is_run(row: Row) -> bool:
+    """Tell whether a line of the store is a whole run of such a study."""
+    kinds = {"study": dict, "method": str, "form": str, "setting": dict, "seed": int}
+    whole = all(isinstance(row.get(name), kind) for name, kind in kinds.items()) and "trial" in row
+    parts = [row[name] for name in _MEASURED if name in row]
+    figures = [value for part in parts if isinstance(part, dict) for value in part.values()]
+    return whole and all(isinstance(part, dict) for part in parts) and all(isinstance(one, float) for one in figures)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from verirec.studies.semi_synthetic.tables import SIGNIFICANT, paired_p_value
+from verirec.studies.store import Row
 from verirec.studies.table2.paper import TABLE2
 from verirec.studies.table2.plans import OURS, Task
 from verirec.studies.table2.runs import Results
 from verirec.studies.table2.spaces import BASELINE_FORM
-from verirec.studies.table2.store import Row
 from verirec.studies.table2.users import METRICS as WITH_INTERVALS
 from verirec.studies.table2.users import half_width
 

@@ -1,15 +1,16 @@
-"""Where results are kept: a line a run, appended whole; who works on what, by locks that the system lets go of."""
+"""Where studies keep their runs: a line a run, appended whole; who works on what, by locks that end with a process."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,12 @@ from verirec.exceptions import DataError, ParameterError
 
 FORMAT: Final = 2
 """Of the lines; a change of what a run means raises it."""
+STORE: Final = "store"
+"""The store's folder, in the folder of a study's results."""
 ROWS: Final = "runs.jsonl"
-_MEASURED: Final = ("validation", "test", "random", "held_out", "estimates")
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 def key_of(**facts: Any) -> str:
@@ -37,8 +40,29 @@ def key_of(**facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
 
+def in_turns(tasks: Iterable[T]) -> list[tuple[T, bool]]:
+    """Return tasks with whether to wait for them: first what nobody else is at, then what others may have left.
+
+    Examples
+    --------
+    >>> in_turns("ab")
+    [('a', False), ('b', False), ('a', True), ('b', True)]
+    """
+    listed = list(tasks)
+    return [(task, wait) for wait in (False, True) for task in listed]
+
+
+@functools.cache
+def revision() -> str:
+    """Return the code's revision: the version, and a digest of the package's own files."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(verirec.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return f"{verirec.__version__}+{digest.hexdigest()[:10]}"
+
+
 class Store:
-    """Runs of one study in a folder: appended by any number of processes, never changed.
+    """Runs of studies in a folder: appended by any number of processes, never changed.
 
     The first line says by which version the file was written; each other line is a run. Lines are written under a lock,
     in one go and down to the disk. A line that a crash cut short is not there for whoever reads, and its run is done
@@ -48,11 +72,16 @@ class Store:
     ----------
     folder
         Made if need be.
+    is_run
+        Tells whether a line with a key is a whole run; others, as hands may have left them, are not there.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, is_run: Callable[[Row], bool] = lambda row: True) -> None:
         self.folder = Path(folder)
         self.file = self.folder / ROWS
+        self._is_run = is_run
+        self._rows: dict[str, Row] = {}
+        self._read_up_to = 0
         try:
             for inside in ("claims", "users"):
                 (self.folder / inside).mkdir(parents=True, exist_ok=True)
@@ -64,7 +93,8 @@ class Store:
         """Write the first line where there is none; refuse another version's."""
         wanted = {"format": FORMAT, "verirec": verirec.__version__}
         with self._locked() as descriptor:
-            first = self.file.read_bytes().split(b"\n", 1)[0] if os.fstat(descriptor).st_size else b""
+            with self.file.open("rb") as opened:
+                first = opened.readline()
             if not first:
                 _write(descriptor, wanted)
                 return
@@ -99,12 +129,16 @@ class Store:
 
     def rows(self) -> dict[str, Row]:
         """Return the runs by key, in the order in which they were added; of the same run the first."""
-        found: dict[str, Row] = {}
-        for line in self.file.read_bytes().split(b"\n")[1:]:
+        with self.file.open("rb") as opened:
+            opened.seek(self._read_up_to)
+            # What is there never changes, and a line that has no end yet may still get one.
+            added = opened.read().rpartition(b"\n")[0]
+        self._read_up_to += len(added)
+        for line in added.split(b"\n"):
             row = _parsed(line)
-            if row is not None and _is_run(row):
-                found.setdefault(row["key"], row)
-        return found
+            if row is not None and isinstance(row.get("key"), str) and self._is_run(row):
+                self._rows.setdefault(row["key"], row)
+        return dict(self._rows)
 
     @contextmanager
     def claim(self, name: str, *, wait: bool = False) -> Iterator[bool]:
@@ -145,19 +179,13 @@ def _write(descriptor: int, row: Row) -> None:
     """Append a line; after one that was cut short, on a line of its own."""
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    line = b"\n" * torn + json.dumps(row, allow_nan=False).encode() + b"\n"
+    try:
+        line = b"\n" * torn + json.dumps(row, allow_nan=False).encode() + b"\n"
+    except ValueError:
+        raise DataError(f"a run has figures that are not finite numbers, and is not kept: {row['key']}") from None
     if os.write(descriptor, line) < len(line):
         raise DataError("a result could not be written whole: is the disk full?")
     os.fsync(descriptor)
-
-
-def _is_run(row: Row) -> bool:
-    """Tell whether a line is a whole run: others, as hands may have left them, are not there."""
-    kinds = {"key": str, "study": dict, "method": str, "form": str, "setting": dict, "seed": int}
-    whole = all(isinstance(row.get(name), kind) for name, kind in kinds.items()) and "trial" in row
-    parts = [row[name] for name in _MEASURED if name in row]
-    figures = [value for part in parts if isinstance(part, dict) for value in part.values()]
-    return whole and all(isinstance(part, dict) for part in parts) and all(isinstance(one, float) for one in figures)
 
 
 def _parsed(line: bytes) -> Row | None:

@@ -12,7 +12,7 @@ import pytest
 
 from refusals import check_refusal
 from verirec.exceptions import DataError, ParameterError
-from verirec.studies.table2.store import Store, key_of
+from verirec.studies.store import Store, key_of
 
 
 def a_run(key, **more):
@@ -39,14 +39,30 @@ def test_a_line_that_was_cut_short_is_not_there_and_the_next_stands_alone(torn, 
     assert list(store.rows()) == ["a", "c"]
 
 
-@pytest.mark.parametrize(
-    "changed", [{"study": None}, {"setting": None}, {"seed": "0"}, {"test": {"auc": "high"}}, {"estimates": [0.6]}]
-)
-def test_a_line_that_hands_have_left_is_not_there(changed, tmp_path):
+def test_a_line_that_is_no_run_is_not_there_and_a_later_one_of_its_key_is(tmp_path):
+    store = Store(tmp_path, lambda row: row["seed"] == 1)
+    store.append(a_run("a", seed=0))
+    assert store.rows() == {}
+    store.append(a_run("a", seed=1))
+    assert store.rows()["a"]["seed"] == Store(tmp_path).rows()["a"]["seed"] + 1 == 1
+
+
+def test_what_others_append_is_read_by_and_by(tmp_path):
+    store, other = Store(tmp_path), Store(tmp_path)
+    for place, key in enumerate("abc"):
+        other.append(a_run(key))
+        assert list(store.rows()) == ["a", "b", "c"][: place + 1]
+    with store.file.open("ab") as file:
+        file.write(json.dumps(a_run("d")).encode())
+    assert list(store.rows()) == ["a", "b", "c"]
+    other.append(a_run("e"))
+    assert list(store.rows()) == ["a", "b", "c", "d", "e"]
+
+
+def test_figures_that_are_not_finite_are_refused_in_one_line(tmp_path):
     store = Store(tmp_path)
-    store.append(a_run("a"))
-    store.append(a_run("b") | changed)
-    assert list(store.rows()) == ["a"]
+    check_refusal(lambda: store.append(a_run("a", value=float("nan"))), DataError, "not finite numbers.*: a$")
+    assert store.rows() == {}
 
 
 def test_of_the_same_run_the_first_counts(tmp_path):
@@ -96,7 +112,7 @@ def test_lines_of_two_processes_do_not_mix(tmp_path):
 def test_a_task_is_one_process_s_own_until_that_ends(tmp_path):
     store = Store(tmp_path)
     code = (
-        "import sys\nfrom verirec.studies.table2.store import Store\n"
+        "import sys\nfrom verirec.studies.store import Store\n"
         "with Store(sys.argv[1]).claim('task') as held:\n    print(held, flush=True)\n    sys.stdin.read()\n"
     )
     command, pipe = [sys.executable, "-c", code, str(tmp_path)], subprocess.PIPE
