@@ -19,7 +19,7 @@ from torch import Tensor
 from verirec.checks import one_of
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import MOST_CELLS, blocks
+from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoiseRateWarning, ParameterError, PredictionError, warn_caller
@@ -115,18 +115,12 @@ class Denoising(Sweeping):
         self.refreshes_ = self.h_ is not None and self.anchors != "fixed" and epoch >= max(self.refresh_after, 1)
         if not self.refreshes_ or self.anchors != "epoch":
             return
-        n_users, n_items = self.task_.shape
-        every = blocks(n_users, n_items) if n_users * n_items <= MOST_CELLS else self._some_blocks(epoch)
+        grid = Grid(self.task_.shape, sample_cells=20_000_000)
         with torch.no_grad():
-            for users, items in every:
+            for users, items in grid.blocks(np.random.default_rng([self.task_.seed, 5, epoch])):
                 positions = [torch.as_tensor(side).to(self.task_.device) for side in (users, items)]
                 self._watch(self.f.grid(*positions), *positions)
         self._refresh()
-
-    def _some_blocks(self, epoch: int) -> list[tuple[Any, Any]]:
-        random = np.random.default_rng([self.task_.seed, 5, epoch])
-        n_users, n_items = self.task_.shape
-        return [(random.integers(n_users, size=1_000), random.integers(n_items, size=1_000)) for _ in range(20)]
 
     def after_prediction(self, batch: Batch) -> None:
         """Remember the extremes of this batch's pairs, and refresh the rates."""
@@ -214,8 +208,7 @@ def _extremes(h: CellValues) -> tuple[float, float]:
     known = getattr(h, "extremes", None)
     if known is not None:
         return float(known[0]), float(known[1])
-    parts = [(float(part.min()), float(part.max())) for part in (h.block(*block) for block in blocks(*h.shape))]
-    return min(low for low, _ in parts), max(high for _, high in parts)
+    return Grid(h.shape).extremes(h)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
