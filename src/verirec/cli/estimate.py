@@ -114,10 +114,14 @@ def estimate_command(
     scores: ScoreOptions,
     estimators: Annotated[
         str | None,
-        of_estimates(help="Comma-separated names, or all; by default naive, ips, dr and their corrected forms."),
+        of_estimates(
+            help="Comma-separated names, or all; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr."
+        ),
     ] = None,
-    imputation: Annotated[str, of_estimates(help="constant or model.")] = "constant",
-    interval: Annotated[str, of_estimates(help="delta, or bootstrap over users.")] = "delta",
+    imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
+    interval: Annotated[
+        str, of_estimates(help="How intervals are computed: delta, or bootstrap over users.")
+    ] = "delta",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

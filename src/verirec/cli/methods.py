@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command("methods")
 def methods_command(as_json: AsJson = False) -> None:
-    """List the methods.
+    """List the methods that verirec train knows.
 
     Example: verirec methods --json
     """
