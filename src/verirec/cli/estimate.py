@@ -27,8 +27,7 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
-from verirec.data import FeedbackLog
-from verirec.data.predictions import PredictionsLike
+from verirec.data import FeedbackLog, PredictionsLike
 from verirec.estimation import Estimates, estimate
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered

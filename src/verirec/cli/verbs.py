@@ -26,7 +26,9 @@ VERBS: Final = {
 
 def command_of(verb: str) -> Any:
     """Import the module of a verb, and return the command that its `app` makes."""
-    return typer.main.get_command(import_module(f"verirec.cli.{verb.replace('-', '_')}").app)
+    # Nothing of the library imports the studies: their verb is found by the name of its module.
+    module = "verirec.studies.cli.reproduce" if verb == "reproduce" else f"verirec.cli.{verb.replace('-', '_')}"
+    return typer.main.get_command(import_module(module).app)
 
 
 def called(words: Sequence[str]) -> tuple[Any, list[str]]:

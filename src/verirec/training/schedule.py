@@ -131,7 +131,7 @@ class AlternatingRates(FixedRates):
     """
 
     def __init__(
-        self, kind: str, loss: str, rates: NoiseRates, data: TrainingData, h: CellValues, rule: AnchorRule
+        self, kind: str, loss: str, rates: Rates | None, data: TrainingData, h: CellValues, rule: AnchorRule
     ) -> None:
         super().__init__(kind, loss, rates, data)
         self.h, self.rule = h, rule

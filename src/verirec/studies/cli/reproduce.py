@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verirec.cli.table2 import table2_command, table2_pages_command
 from verirec.exceptions import ParameterError
+from verirec.studies.cli.table2 import table2_command, table2_pages_command
 
 if TYPE_CHECKING:
     from verirec.studies.semi_synthetic import Plan, Population
