@@ -39,7 +39,7 @@ def main() -> None:
         seconds = time.process_time() - start
         found = vr.metrics.evaluate(fitted.predictions, coat.test, k=5)
         figures = " | ".join(f"{found[metric]:.3f}" for metric in METRICS)
-        print(f"| {name} | {figures} | {len(fitted.history_)} | {seconds:.1f} |", flush=True)
+        print(f"| {name} | {figures} | {len(fitted.report_.history)} | {seconds:.1f} |", flush=True)
     wall, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     print(f"\nAll {len(vr.methods.catalogue)}: {wall:.0f} s, {cpu:.0f} CPU s.")
 

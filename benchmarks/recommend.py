@@ -27,8 +27,8 @@ THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 def ours(users: np.ndarray, items: np.ndarray, constants: bool = False) -> Callable[[], np.ndarray]:
     import torch
 
-    from verirec.methods.top import top_items
     from verirec.models import FactorModel
+    from verirec.training.recommendations import top_items
 
     torch.set_num_threads(THREADS)
     model = FactorModel(len(users), len(items), DIM, constants=constants, random=torch.Generator())
@@ -45,7 +45,7 @@ def with_constants(users: np.ndarray, items: np.ndarray) -> Callable[[], np.ndar
 def product(users: np.ndarray, items: np.ndarray) -> Callable[[], np.ndarray]:
     import torch
 
-    from verirec.methods.top import _BLOCK
+    from verirec.training.recommendations import _BLOCK
 
     torch.set_num_threads(THREADS)
     u, v, height = torch.as_tensor(users), torch.as_tensor(items), max(1, _BLOCK // len(items))

@@ -157,7 +157,7 @@ def ours(solver: str) -> Callable[..., None]:
             epochs=epochs,
             patience=None,
             validation=0.01,
-            stop_on="naive",
+            validation_estimator="naive",
         )
 
         def look(epoch: int, epochs: int, held_out: float) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.methods.saving import FACTS, TENSORS
 from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.saving import FACTS, TENSORS
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (60, 80)
@@ -104,7 +104,7 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     code, output, errors = here("train", f"{kind}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK)
     assert (code, errors) == (0, "")
     lines = output.splitlines()
-    assert re.fullmatch(r"Held-out error by ome-dr: 0\.\d{4}", lines[1])
+    assert re.fullmatch(r"Validation error by ome-dr: 0\.\d{4}", lines[1])
     assert lines[2] == "Noise rates: rho01 0.200, rho10 0.100"
     assert lines[-1].startswith("The model: ")
     assert sorted(file.name for file in out.iterdir()) == [FACTS, TENSORS]
@@ -113,7 +113,7 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     propensities = vr.LogisticPropensity().fit(log)
     own = vr.methods.OMEDR(epochs=5).fit(log, noise_rates=RATES, propensities=propensities)
     assert same_tensors(out, own.save(tmp_path / "own"))
-    assert lines[0] == f"ome-dr: the state of epoch {own.best_epoch_} of 5 is kept (all 5 epochs)"
+    assert lines[0] == f"ome-dr: the state of epoch {own.report_.best_epoch} of 5 is kept (all 5 epochs)"
 
     code, output, errors = here("evaluate", out, f"test_{kind}.csv", "-k", 3, "--json")
     assert (code, errors) == (0, "")
@@ -179,7 +179,7 @@ def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
     log = vr.read_log(folder / "strings.csv")
     audit = vr.AuditSample.from_file(folder / "audit_strings.csv", log)
     own = vr.methods.OMEIPS(epochs=5).fit(log, audit=audit, propensities=vr.LogisticPropensity().fit(log))
-    rates = vr.load(tmp_path).noise_rates_
+    rates = vr.load(tmp_path).noise_rates
     assert (rates.rho01, rates.rho10) == (own.noise_rates_.rho01, own.noise_rates_.rho10)
     assert 0 < rates.rho01 < 0.5
 
@@ -200,7 +200,7 @@ def test_parameters_are_read_as_json_or_as_text(here, tmp_path, given, parameter
     sets = [part for one in given for part in ("--set", one)]
     code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", tmp_path, *QUICK, *sets, "--seed", 4)
     assert (code, errors) == (0, "")
-    found = vr.load(tmp_path).get_params()
+    found = vr.load(tmp_path).report.parameters
     assert {name: found[name] for name in parameters} == parameters
     assert (found["epochs"], found["random_state"]) == (5, 4)
 
@@ -246,7 +246,7 @@ def test_the_logs_column_of_labels_is_never_taken_for_the_truth(here, tmp_path, 
     for name, audit in (("short", "audit_strings.csv"), ("long", tmp_path / "plan.csv")):
         options = ("--rating", "label", "--audit", audit, "--out", tmp_path / name)
         assert here("train", "strings.csv", "--method", "ome-dr", *options, *QUICK)[0] == 0
-    assert vr.load(tmp_path / "long").noise_rates_.rho01 == vr.load(tmp_path / "short").noise_rates_.rho01 > 0
+    assert vr.load(tmp_path / "long").noise_rates.rho01 == vr.load(tmp_path / "short").noise_rates_.rho01 > 0
 
 
 # What is stopped goes on
@@ -300,7 +300,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, spawn, long_log, uninterrupt
         assert 0 < read_tensors(checkpoint)[1]["done"] <= epoch
     assert run(*long_run(long_log, out), "--resume")[0] == 0
     assert same_tensors(out, uninterrupted)
-    assert vr.load(out).history_ == vr.load(uninterrupted).history_
+    assert vr.load(out).report.history == vr.load(uninterrupted).report.history
     assert not checkpoint.exists()
 
 
@@ -348,14 +348,14 @@ def test_a_damaged_checkpoint_is_told_in_one_line(here, stopped):
 def test_without_resume_a_checkpoint_is_begun_anew(here, stopped):
     code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", stopped, *QUICK)
     assert (code, errors) == (0, "")
-    assert len(vr.load(stopped).history_) == 5
+    assert len(vr.load(stopped).report.history) == 5
 
 
 # Mistakes
 
 
 TRAIN_MISTAKES = [
-    (("strings.csv", "--method", "nope"), "--method must be one of cvib, .*tdr; got 'nope'"),
+    (("strings.csv", "--method", "nope"), "--method must be one of akb-dr, .*tdr; got 'nope'"),
     (("strings.csv", "--set", "nope=1"), "MF has no parameter 'nope'; it has model, dim, "),
     (("strings.csv", "--set", "dim"), "--set must be NAME=VALUE; got 'dim'"),
     (("strings.csv", "--set", "=3"), "--set must be NAME=VALUE; got '=3'"),
@@ -369,8 +369,8 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--set", "model=deep"), "model must be \"mf\", .*; got 'deep'"),
     (("strings.csv", "--set", "model=[1]"), 'model must be "mf", '),
     (("strings.csv", "--set", "device=nowhere"), "device.*nowhere"),
-    (("strings.csv", "--set", "stop_on=nope"), "stop_on must be one of "),
-    (("strings.csv", "--set", "stop_on=ome-dr"), "ome-dr.* needs noise_rates or an audit"),
+    (("strings.csv", "--set", "validation_estimator=nope"), "validation_estimator must be one of "),
+    (("strings.csv", "--set", "validation_estimator=ome-dr"), "ome-dr.* needs noise_rates or an audit"),
     (("ones.csv",), "both classes"),
     (("nope.csv",), "no file 'nope.csv'"),
     (("strings.csv", "--rho01", 0.6, "--rho10", 0.5), "rho01 [+] rho10 must be below 1"),
@@ -599,4 +599,4 @@ def test_a_finished_model_is_not_trained_over_by_resuming(here, tmp_path):
     code, _, errors = here("train", f"{KINDS[0]}.csv", "--method", "ome-dr", *GIVEN, "--out", out, *QUICK, "--resume")
     assert code == 2
     assert "holds a finished model and no checkpoint: there is nothing to resume" in errors
-    assert vr.load(out).name == "mf"
+    assert vr.load(out).report.method == "mf"

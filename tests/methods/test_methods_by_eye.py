@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from method_worlds import BOTH, fit, matrix
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 from sklearn.metrics import roc_auc_score
 
 import verirec as vr
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from method_worlds import RATES, featured_log, matrix, method_of, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
 
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import ParameterError
 from verirec.methods.paths import PENALTIES, PenaltyPath, fit_path
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 
 LOG, GIVEN = small_world().log, {"propensities": small_world().propensities}
 SHORT = {"epochs": 30}
@@ -74,16 +74,16 @@ def test_other_parameters_are_looked_at_as_ever():
     check_refusal(lambda: a_path(dim=0), ParameterError, "dim must be a whole number")
 
 
-def test_the_best_is_the_one_with_the_least_held_out_error():
+def test_the_best_is_the_one_with_the_least_validation_error():
     path = a_path(values=[64, 16, 4, 1, 0.01])
-    errors = [one.held_out_error_ for one in path.methods]
-    assert path.best.held_out_error_ == min(errors)
+    errors = [one.report_.validation_error for one in path.methods]
+    assert path.best.report_.validation_error == min(errors)
     assert path.best is path.methods[int(np.argmin(errors))]
 
 
 def test_without_held_out_rows_there_is_no_best():
     path = a_path(validation=0)
-    assert all(math.isnan(one.held_out_error_) for one in path.methods)
+    assert all(math.isnan(one.report_.validation_error) for one in path.methods)
     check_refusal(
         lambda: path.best, ParameterError, r"without held-out rows \(validation=0\) there is nothing to choose"
     )
@@ -100,8 +100,8 @@ def test_the_first_fit_is_a_plain_one(name, solver):
     path = a_path(name, [8, 32], solver=solver)
     plain = method_of(name, **SHORT, solver=solver, penalty_factors=8.0).fit(LOG, **GIVEN)
     np.testing.assert_array_equal(matrix(path.methods[0]), matrix(plain))
-    assert path.methods[0].history_ == plain.history_
-    assert path.methods[0].held_out_error_ == plain.held_out_error_
+    assert path.methods[0].report_.history == plain.report_.history
+    assert path.methods[0].report_.validation_error == plain.report_.validation_error
 
 
 @pytest.mark.parametrize("solver", ["sweep", "gradient"])
@@ -116,7 +116,7 @@ def test_the_method_that_is_given_is_not_trained():
     method = method_of("mf", **SHORT)
     before = method.get_params()
     fit_path(method, LOG, [4, 1], **GIVEN)
-    assert not hasattr(method, "model_")
+    assert not hasattr(method, "recommender_")
     assert method.get_params() == before
 
 
@@ -124,31 +124,34 @@ def test_each_fit_has_a_model_of_its_own():
     path = a_path(values=[16, 1])
     kept = matrix(path.methods[0])
     with torch.no_grad():
-        path.methods[1].model_.user_factors += 1
+        path.methods[1].recommender_.model.user_factors += 1
     np.testing.assert_array_equal(matrix(path.methods[0]), kept)
 
 
 @pytest.mark.parametrize("values", [(5, 8), (5, 64, 8)])
 def test_each_fit_ends_at_its_own_optimum_whatever_else_is_tried(values):
-    """By sweeps without held-out rows, which go on until they settle."""
+    """By sweeps without held-out rows, which go on until they converge."""
     options = {"validation": 0, "patience": None, "epochs": 600, "dim": 2}
     path = a_path(values=values, **options)
     for one in path.methods:
         alone = method_of("mf", **options | {"penalty_factors": one.penalty_factors}).fit(LOG, **GIVEN)
-        assert one.stopped_because_ == "settled"
+        assert one.report_.stopped_because == "converged"
         np.testing.assert_allclose(matrix(one), matrix(alone), atol=2e-3)
 
 
-def test_held_out_errors_are_near_to_those_of_plain_fits():
+def test_validation_errors_are_near_to_those_of_plain_fits():
     path = a_path("ips", values=[2, 8, 32])
     for one in path.methods:
         alone = method_of("ips", **SHORT, penalty_factors=one.penalty_factors).fit(LOG, **GIVEN)
-        assert one.held_out_error_ == pytest.approx(alone.held_out_error_, abs=0.02)
+        assert one.report_.validation_error == pytest.approx(alone.report_.validation_error, abs=0.02)
 
 
 def test_factors_shrink_along_the_way():
     path = a_path(values=[0.5, 1_000], validation=0, epochs=120)
-    spread = [float((one.model_.user_factors @ one.model_.item_factors.T).detach().std()) for one in path.methods]
+    spread = [
+        float((one.recommender_.model.user_factors @ one.recommender_.model.item_factors.T).detach().std())
+        for one in path.methods
+    ]
     assert spread[0] > 0.1
     assert spread[1] < 1e-3
 
@@ -156,17 +159,17 @@ def test_factors_shrink_along_the_way():
 def test_progress_hears_of_every_fit():
     heard = []
     path = fit_path(method_of("mf", **SHORT), LOG, [1, 4], progress=lambda *at: heard.append(at), **GIVEN)
-    assert heard == [(1, 2, path.methods[0].held_out_error_), (2, 2, path.methods[1].held_out_error_)]
+    assert heard == [(1, 2, path.methods[0].report_.validation_error), (2, 2, path.methods[1].report_.validation_error)]
 
 
 def test_the_table_has_a_row_for_each_penalty():
     path = a_path(parameter="penalty_constants")
     table = path.frame()
-    assert list(table.columns) == ["penalty_constants", "held_out_error", "epochs", "stopped_because"]
+    assert list(table.columns) == ["penalty_constants", "validation_error", "epochs", "stopped_because"]
     assert table["penalty_constants"].tolist() == [1.0, 4.0, 16.0]
-    assert table["held_out_error"].tolist() == [one.held_out_error_ for one in path.methods]
-    assert table["epochs"].tolist() == [len(one.history_) for one in path.methods]
-    assert table["stopped_because"].tolist() == [one.stopped_because_ for one in path.methods]
+    assert table["validation_error"].tolist() == [one.report_.validation_error for one in path.methods]
+    assert table["epochs"].tolist() == [len(one.report_.history) for one in path.methods]
+    assert table["stopped_because"].tolist() == [one.report_.stopped_because for one in path.methods]
     assert path._repr_html_().count("<tr") == 4
 
 
@@ -186,7 +189,9 @@ def test_rates_are_learnt_anew_by_each_fit():
     h = np.random.default_rng(8).uniform(0.08, 0.88, (30, 40))
     path = a_path("ome-dr", h=h, refresh_after=1)
     for one in path.methods:
-        assert (one.history_[0]["rho01"], one.history_[0]["rho10"]) == pytest.approx((1 - h.max(), h.min()))
+        assert (one.report_.history[0]["rho01"], one.report_.history[0]["rho10"]) == pytest.approx(
+            (1 - h.max(), h.min())
+        )
 
 
 def test_weights_of_features_are_started_from_too():
@@ -195,5 +200,5 @@ def test_weights_of_features_are_started_from_too():
     values, given = [4, 4.000001], {"log": featured_log(), "parameter": "penalty_constants"}
     first, second = a_path(values=values, **given, **options).methods
     longer = method_of("mf", **options | {"epochs": 13}).fit(featured_log(), **GIVEN)
-    assert len(first.history_) == 12
-    assert second.history_[0]["loss"] == pytest.approx(longer.history_[12]["loss"], rel=1e-5)
+    assert len(first.report_.history) == 12
+    assert second.report_.history[0]["loss"] == pytest.approx(longer.report_.history[12]["loss"], rel=1e-5)

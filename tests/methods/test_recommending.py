@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError, fields
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from method_worlds import fit, fitted, matrix, small_world
-from method_worlds import judge_often as judge_often
+from method_worlds import validate_often as validate_often
+from scipy.special import expit
 
 import verirec as vr
 from refusals import check_refusal
+from verirec.data.predictions import as_predictions
 from verirec.exceptions import ColdStartWarning, IdError, NotFittedError, ParameterError, UnknownIdError, VerirecError
 from verirec.methods import MF, catalogue
-from verirec.methods.top import top_items
 from verirec.models import FactorModel
+from verirec.training import recommendations
+from verirec.training.recommendations import top_items
 
-pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at most_rate")
+pytestmark = pytest.mark.filterwarnings("ignore:learnt noise rates came out at max_rate")
 """These worlds are too small to tell rates."""
 
 
@@ -49,7 +54,7 @@ def with_cold():
 
 
 def every_pair(method):
-    n_users, n_items = method.shape_
+    n_users, n_items = method.recommender_.shape
     return np.repeat(np.arange(n_users), n_items), np.tile(np.arange(n_items), n_users)
 
 
@@ -59,7 +64,7 @@ def every_pair(method):
 @pytest.mark.parametrize("model", ["mf", "constants", "ncf"])
 def test_predictions_are_those_of_the_model(model):
     method = fit("mf", model=model, epochs=2)
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
     expected = state["constant"] + state["user_constants"][:, None] + state["item_constants"][None, :]
     if model == "mf":
         expected = expected + state["user_factors"] @ state["item_factors"].T
@@ -186,10 +191,8 @@ def test_ties_go_to_the_first_item(k):
 
 
 def test_many_users_are_served_in_parts(monkeypatch):
-    from verirec.methods import top
-
     whole = fitted("mf").recommend(np.arange(30), k=5, exclude=LOG)
-    monkeypatch.setattr(top, "_BLOCK", 170)
+    monkeypatch.setattr(recommendations, "_BLOCK", 170)
     parts = fitted("mf").recommend(np.arange(30), k=5, exclude=LOG)
     np.testing.assert_array_equal(whole.positions, parts.positions)
     np.testing.assert_allclose(whole.scores, parts.scores, rtol=1e-5)
@@ -225,7 +228,7 @@ def test_what_is_no_log_is_refused(by_name, call):
 @pytest.mark.parametrize("model", ["mf", "ncf"])
 def test_similar_items_are_those_with_the_largest_cosines(model):
     method = fit("mf", model=model, epochs=2)
-    factors = method.model_.item_factors.detach().numpy()
+    factors = method.recommender_.model.item_factors.detach().numpy()
     cosines = [
         float(factors[8] @ one / np.linalg.norm(factors[8]) / np.linalg.norm(one)) if item != 8 else -np.inf
         for item, one in enumerate(factors)
@@ -258,8 +261,8 @@ def test_what_is_like_an_item_without_ratings_comes_with_a_warning(with_cold):
 
 def mean_logits(method):
     """Logits of everybody, those without ratings as the mean of the others."""
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
-    for side, cold in (("user", method.cold_users_), ("item", method.cold_items_)):
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
+    for side, cold in (("user", method.recommender_.cold_users), ("item", method.recommender_.cold_items)):
         for part in ("factors", "constants"):
             values = state[f"{side}_{part}"]
             np.testing.assert_allclose(
@@ -271,8 +274,8 @@ def mean_logits(method):
 
 
 def test_cold_users_and_items_are_predicted_from_what_all_have_in_common(with_cold):
-    assert np.flatnonzero(with_cold.cold_users_).tolist() == [30, 31, 32]
-    assert np.flatnonzero(with_cold.cold_items_).tolist() == [40, 41, 42, 43, 44]
+    assert np.flatnonzero(with_cold.recommender_.cold_users).tolist() == [30, 31, 32]
+    assert np.flatnonzero(with_cold.recommender_.cold_items).tolist() == [40, 41, 42, 43, 44]
     expected = 1 / (1 + np.exp(-mean_logits(with_cold)))
     with pytest.warns(ColdStartWarning, match="1 of these users and 5 of these items had no ratings"):
         found = with_cold.predict([31] * 45, np.arange(45))
@@ -317,7 +320,7 @@ def test_a_user_whose_ratings_are_all_held_out_is_cold():
     labels = np.r_[LOG.labels, np.arange(30) % 2]
     log = log_of(users, items, labels, n_users=60, n_items=40)
     method = fit("mf", log, validation=0.3, epochs=2, fit={"propensities": np.full((60, 40), 0.2)})
-    assert method.cold_users_.any()
+    assert method.recommender_.cold_users.any()
 
 
 # Other logs
@@ -338,8 +341,6 @@ def test_predictions_for_another_log_go_by_id(model):
     users, items = np.array([4, 17, 2]), np.array([39, 0, 12, 5])
     other = log_of([0, 1, 2], [0, 1, 3], [1, 0, 1], user_ids=list(USERS[users]), item_ids=list(ITEMS[items]),
                    n_users=3, n_items=4)  # fmt: skip
-    from verirec.data.predictions import as_predictions
-
     cells = as_predictions(method.predictions_for(other), 3, 4)
     expected = matrix(method)[np.ix_(users, items)]
     np.testing.assert_allclose(cells.block(range(3), range(4)), expected, atol=1e-6)
@@ -348,41 +349,125 @@ def test_predictions_for_another_log_go_by_id(model):
 
 @pytest.mark.parametrize("constants", [True, False])
 def test_predictions_for_ids_that_the_model_does_not_know_are_those_of_cold_ones(named, constants):
-    from verirec.data.predictions import as_predictions
-
-    method = fit("mf", named, constants=constants, epochs=2)
+    method = fit("mf", named, constants=constants, solver="gradient", penalty_factors=0.1, penalty_constants=0.1)
     other = log_of([0, 1, 2], [0, 1, 1], [1, 0, 1], user_ids=["u05", "stranger", "u02"], item_ids=["new", "i09"],
                    n_users=3, n_items=2)  # fmt: skip
     with pytest.warns(ColdStartWarning, match="does not know 1 of the log's users and 1 of its items"):
         cells = as_predictions(method.predictions_for(other), 3, 2)
-    found = cells.block(range(3), range(2))
-    state = {key: value.double().numpy() for key, value in method.model_.state_dict().items()}
-    constant, of_users, of_items = (
-        (state["constant"], state["user_constants"], state["item_constants"])
-        if constants
-        else (0, np.zeros(30), np.zeros(40))
-    )
-    logits = np.array(
-        [
-            [constant + of_users[5], np.nan],
-            [constant, constant + of_items[9]],
-            [constant + of_users[2], np.nan],
-        ]
-    )
-    expected = 1 / (1 + np.exp(-logits))
-    expected[[0, 2], 1] = matrix(method)[[5, 2], 9]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    state = {key: value.double().numpy() for key, value in method.recommender_.model.state_dict().items()}
+    state = {"constant": 0.0, "user_constants": np.zeros(30), "item_constants": np.zeros(40)} | state
+    assert np.abs(state["user_factors"].mean(0) @ state["item_factors"].mean(0)) > 1e-3
+    sides = [
+        [np.vstack([state[f"{side}_{part}"].reshape(n, -1), state[f"{side}_{part}"].reshape(n, -1).mean(0)])
+         for part in ("factors", "constants")]
+        for side, n in (("user", 30), ("item", 40))
+    ]  # fmt: skip
+    logits = state["constant"] + sides[0][0] @ sides[1][0].T + sides[0][1] + sides[1][1].T
+    expected = expit(logits[np.ix_([5, 30, 2], [40, 9])])
+    np.testing.assert_allclose(cells.block(range(3), range(2)), expected, atol=1e-6)
+    np.testing.assert_allclose(cells.at([1, 0], [1, 0]), expected[[1, 0], [1, 0]], atol=1e-6)
 
 
-def test_a_neural_model_does_not_guess_strangers(named):
-    method = fit("mf", named, model="ncf", epochs=1)
+STRANGERS = {
+    "factors": {},
+    "factors by gradient": {"solver": "gradient"},
+    "factors without constants": {"constants": False, "solver": "gradient"},
+    "constants": {"model": "constants"},
+    "features": {"model": "features"},
+    "features by gradient": {"model": "features", "solver": "gradient"},
+    "ncf": {"model": "ncf"},
+    "ncf without constants": {"model": "ncf", "constants": False},
+}
+
+
+@pytest.mark.parametrize("name", ["mf", "dr-jl"])
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_whoever_has_no_ratings_is_predicted_as_whoever_is_not_known(kind, name):
+    """The same bits: cold users and items have the typical user's parameters, and here the typical features."""
+    options = {"penalty_factors": 0.5, "penalty_features": 0.5, "epochs": 3, **STRANGERS[kind]}
+    features = {}
+    if options.get("model") == "features":
+        # Of mean 0, and 0 of those that are cold.
+        signs = {"user": np.tile([1.0, -1.0], 15), "item": np.repeat([2.0, -2.0], 20)}
+        features = {f"{side}_features": np.r_[of, 0.0][:, None] for side, of in signs.items()}
+    log = log_of(
+        LOG.users, LOG.items, LOG.labels, n_users=31, n_items=41,
+        user_ids=[*USERS, "cold"], item_ids=[*ITEMS, "cold"], **features,
+    )  # fmt: skip
+    method = fit(name, log, fit={"propensities": np.full((31, 41), 0.2)}, **options)
+    assert method.recommender_.cold_users.tolist() == [False] * 30 + [True]
+    assert method.recommender_.cold_items.tolist() == [False] * 40 + [True]
+    users, items = ["u03", "cold", "u07"], ["cold", "i02", "i30", "i04"]
+
+    def predicted(users, items, warns):
+        other = log_of([0, 1, 2], [0, 1, 3], [1, 0, 1], user_ids=users, item_ids=items, n_users=3, n_items=4)
+        if not warns:
+            return as_predictions(method.predictions_for(other), 3, 4)
+        with pytest.warns(ColdStartWarning, match=f"does not know {warns[0]} of the log's users and {warns[1]} of its"):
+            return as_predictions(method.predictions_for(other), 3, 4)
+
+    known = predicted(users, items, None)
+    found = known.block(range(3), range(4))
+    assert np.abs(found - found[0, 0]).max() > 1e-4
+    for replaced, warns in (
+        (("nobody", "cold"), (1, 0)),
+        (("cold", "nothing"), (0, 1)),
+        (("nobody", "nothing"), (1, 1)),
+    ):
+        strange = predicted(["u03", replaced[0], "u07"], [replaced[1], *items[1:]], warns)
+        np.testing.assert_array_equal(strange.block(range(3), range(4)), found)
+        np.testing.assert_array_equal(strange.at([1, 1, 0], [0, 2, 0]), known.at([1, 1, 0], [0, 2, 0]))
+
+
+def test_a_module_of_ones_own_does_not_guess_strangers(named):
+    class Own(torch.nn.Module):
+        def __init__(self, n_users, n_items):
+            super().__init__()
+            self.users = torch.nn.Parameter(torch.linspace(-1, 1, n_users))
+
+        def forward(self, users, items):
+            return self.users[users]
+
+    method = fit("mf", named, model=Own, epochs=1)
     other = log_of([0, 1], [0, 0], [1, 0], user_ids=["u05", "stranger"], item_ids=["i09"], n_users=2, n_items=1)
+    check_refusal(
+        lambda: method.predictions_for(other), ParameterError, "cannot predict users or items that it has not seen"
+    )
 
-    def call():
-        with pytest.warns(ColdStartWarning):
-            method.predictions_for(other)
 
-    check_refusal(call, ParameterError, "cannot predict users or items that it has not seen")
+# What training leaves
+
+
+def test_a_recommender_cannot_be_changed(by_name):
+    recommender = by_name.recommender_
+    for one in fields(recommender):
+        with pytest.raises(FrozenInstanceError):
+            setattr(recommender, one.name, None)
+    for one in fields(recommender.report):
+        with pytest.raises(FrozenInstanceError):
+            setattr(recommender.report, one.name, None)
+
+
+def test_a_recommender_does_not_depend_on_its_method(named):
+    method = fit("mf", named, epochs=2)
+    recommender, before = method.recommender_, matrix(method)
+    method.set_params(random_state=9, dim=5).fit(named)
+    assert method.recommender_ is not recommender
+    np.testing.assert_array_equal(matrix(recommender), before)
+    assert recommender.report.parameters["random_state"] == 0
+    assert repr(recommender) == "Recommender(mf, 30 users x 40 items)"
+
+
+def test_a_method_hands_over_to_its_recommender(by_name, named):
+    recommender = by_name.recommender_
+    np.testing.assert_array_equal(by_name.predict(["u03"], ["i01"]), recommender.predict(["u03"], ["i01"]))
+    for call in (lambda one: one.recommend(["u03"], k=3, exclude=named), lambda one: one.similar_items("i03", k=3)):
+        left, right = call(by_name), call(recommender)
+        np.testing.assert_array_equal(left.positions, right.positions)
+        np.testing.assert_array_equal(left.scores, right.scores)
+    assert by_name.report_ is recommender.report
+    assert by_name.noise_rates_ is recommender.noise_rates
+    assert by_name.models_["prediction"] is recommender.model
 
 
 def test_what_was_saved_knows_its_names(by_name, tmp_path):
@@ -404,7 +489,8 @@ def test_what_was_saved_knows_who_was_cold(with_cold, tmp_path):
     "call",
     [
         lambda method: method.predictions,
-        lambda method: method.shape_,
+        lambda method: method.report_,
+        lambda method: method.noise_rates_,
         lambda method: method.predict([0], [0]),
         lambda method: method.recommend([0]),
         lambda method: method.similar_items(0),

@@ -1,4 +1,4 @@
-"""What each of the 24 methods minimises, by loops over all pairs of a small grid, from the list of the methods."""
+"""What each method of the paper minimises, by loops over all pairs of a small grid, from the list of the methods."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ class State:
         if r == 1:
             return ((1 - rho10) * self.l(f, 1) - rho01 * self.l(f, 0)) / kappa
         return ((1 - rho01) * self.l(f, 0) - rho10 * self.l(f, 1)) / kappa
+
+    def corrected_label(self, cell):
+        """The label, or with rates the one whose mean is the true label's; in the forward form as it is."""
+        (rho01, rho10), r = self.rates, self.labels[cell]
+        return r if self.forward else (r - rho10) / (1 - rho01 - rho10)
 
     def imputed(self, cell, g=None):
         (rho01, rho10), g = self.rates, self.g if g is None else g
@@ -145,7 +150,7 @@ def damf(state):
 
 def dr(state):
     """The imputed label is one for all: the inverse-propensity mean of the labels."""
-    top = sum(r / state.p[cell] for cell, r in state.labels.items())
+    top = sum(state.corrected_label(cell) / state.p[cell] for cell in state.labels)
     prior = np.full(state.f.shape, top / sum(1 / state.p[cell] for cell in state.labels))
     return identity(state, lambda cell: 1 / state.p[cell], lambda cell: state.imputed(cell, prior))
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from verirec import FeedbackLog, GivenPropensity
-from verirec.training.task import Task
+from verirec.training.data import TrainingData
 
 SHAPE = 7, 9
 
@@ -28,4 +28,4 @@ def a_task(log=None, batch_size=4, grid_cells=6, seed=0):
     log = a_log() if log is None else log
     shape = log.n_users, log.n_items
     propensities = GivenPropensity(known_propensities(shape)).on_grid(shape)
-    return Task(log, propensities, batch_size, grid_cells, seed, torch.device("cpu"))
+    return TrainingData(log, propensities, batch_size, grid_cells, seed, torch.device("cpu"))

@@ -16,7 +16,7 @@ import torch
 from refusals import check_refusal
 from verirec.exceptions import ModelFileError
 from verirec.training import checkpoints
-from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.checkpoints import FORMAT, read_tensors, write_tensors
 
 TENSORS = {
     "floats": torch.tensor([[1.5, -2.0, math.inf], [math.nan, 0.0, -0.0]]),
@@ -37,7 +37,7 @@ TENSORS = {
 FACTS = {
     "kind": "checkpoint",
     "done": 3,
-    "history": [{"loss": 0.1 + 0.2, "held_out": math.nan}, {}],
+    "history": [{"loss": 0.1 + 0.2, "validation_error": math.nan}, {}],
     "patience": {"most": None, "best": math.inf, "waited": 0},
     "words": 'größer \u2028 "quoted" \\ \n',
 }
@@ -172,10 +172,13 @@ def edited(old, new):
     return edit
 
 
-def newer(tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints, "FORMAT", 2)
-        return good_bytes(tmp_path)
+def written_by(difference):
+    def write(tmp_path):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(checkpoints, "FORMAT", FORMAT + difference)
+            return good_bytes(tmp_path)
+
+    return write
 
 
 REFUSED = {
@@ -191,7 +194,8 @@ REFUSED = {
     "renamed": (edited(b'"a":{', b'"c":{'), "changed after it was written"),
     "another type": (edited(b'"F32"', b'"I32"'), "changed after it was written"),
     "another shape": (edited(b"[3]", b"[ 3,1]"[1:]), "damaged|changed"),
-    "a newer format": (newer, r"newer verirec \(format 2; this one reads 1\)"),
+    "a newer format": (written_by(1), rf"a newer verirec \(format {FORMAT + 1}; this one reads {FORMAT}\)"),
+    "an older format": (written_by(-1), rf"an older verirec \(format {FORMAT - 1}; this one reads {FORMAT}\)"),
     "foreign": (foreign(None), "not a file of verirec's"),
     "foreign with facts": (foreign({"format": "pt"}), "not a file of verirec's"),
     "facts of none": (foreign({"verirec": "null"}), "not a file of verirec's"),
@@ -199,8 +203,11 @@ REFUSED = {
     "facts cut short": (foreign({"verirec": '{"format": 1'}), "damaged"),
     "no format": (foreign({"verirec": "{}"}), "not a file of verirec's"),
     "a format in words": (foreign({"verirec": '{"format": "1"}'}), "not a file of verirec's"),
-    "no checksum": (foreign({"verirec": '{"format": 1}'}), "changed after it was written"),
-    "a wrong checksum": (foreign({"verirec": '{"format": 1, "checksum": 5}'}), "changed after it was written"),
+    "no checksum": (foreign({"verirec": f'{{"format": {FORMAT}}}'}), "changed after it was written"),
+    "a wrong checksum": (
+        foreign({"verirec": f'{{"format": {FORMAT}, "checksum": 5}}'}),
+        "changed after it was written",
+    ),
 }
 
 

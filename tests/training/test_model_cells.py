@@ -11,7 +11,7 @@ from torch import nn
 from refusals import check_refusal
 from verirec.exceptions import PositionError
 from verirec.models import CustomModel, FactorModel
-from verirec.training.cells import ModelCells
+from verirec.training.model_cells import ModelCells
 
 SHAPE = 4, 5
 

@@ -48,8 +48,8 @@ def evaluate_command(
 
 def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
     """Bring a log onto a model's grid; rows of users or items that it does not know are left out, with a word."""
-    users = recommender.user_ids_.find(log.user_ids.arrow())[log.users]
-    items = recommender.item_ids_.find(log.item_ids.arrow())[log.items]
+    users = recommender.user_ids.find(log.user_ids.arrow())[log.users]
+    items = recommender.item_ids.find(log.item_ids.arrow())[log.items]
     known = (users >= 0) & (items >= 0)
     if not known.any():
         raise UnknownIdError(f"the model knows none of the {len(log):,} test pairs' users and items")
@@ -59,5 +59,5 @@ def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
             "left out",
             UnknownIdWarning,
         )
-    n_users, n_items = recommender.shape_
+    n_users, n_items = recommender.shape
     return FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)

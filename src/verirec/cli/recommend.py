@@ -39,7 +39,7 @@ def recommend_command(
     ids: list[Any] = [text.strip() for text in texts if text.strip()]
     if not ids:
         raise ParameterError("no user was named")
-    if recommender.user_ids_.ids([0]).dtype.kind in "iu":
+    if recommender.user_ids.ids([0]).dtype.kind in "iu":
         ids = [_whole(text) for text in ids]
     rated = None if exclude is None else ratings.read(exclude, duplicates="first")
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()

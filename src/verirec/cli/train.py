@@ -67,14 +67,16 @@ def train_command(
 def _say(recommender: Any, out: Path) -> None:
     """Say how training went, and what it was judged by."""
     console = Console(markup=False, highlight=False)
-    kept = f"the state of epoch {recommender.best_epoch_} of {len(recommender.history_)} is kept"
-    lines = [f"{recommender.name}: {kept} ({recommender.stopped_because_})"]
+    report = recommender.report_
+    kept = f"the state of epoch {report.best_epoch} of {len(report.history)} is kept"
+    lines = [f"{recommender.name}: {kept} ({report.stopped_because})"]
     if recommender.validation:
-        lines.append(f"Held-out error by {recommender.judge_}: {recommender.held_out_error_:.4f}")
+        lines.append(f"Validation error by {report.validation_estimator}: {report.validation_error:.4f}")
     rates = recommender.noise_rates_
     if isinstance(rates, NoiseRates):
         lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
-    cold = int(recommender.cold_users_.sum()), int(recommender.cold_items_.sum())
+    trained = recommender.recommender_
+    cold = int(trained.cold_users.sum()), int(trained.cold_items.sum())
     if any(cold):
         lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")
     for line in (*lines, f"The model: {out}"):
@@ -92,7 +94,7 @@ def _progress(work: str) -> Iterator[Callable[[int, int, float], None]]:
         def show(epoch: int, epochs: int, held_out: float) -> None:
             bar.update(task, completed=epoch, total=epochs)
             if not math.isnan(held_out):
-                bar.update(task, held=f"held-out error {held_out:.4f}")
+                bar.update(task, held=f"validation error {held_out:.4f}")
 
         yield show
 

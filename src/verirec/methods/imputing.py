@@ -1,4 +1,4 @@
-r"""Imputed errors: EIB, DR and the joint-learning family around it.
+r"""Imputed errors: EIB, DR and the joint-learning family around it, and with a correction OME-EIB and OME-DR.
 
 All minimise :math:`|D|^{-1} \sum_D [\hat e + w\,o\,(e - \hat e)]`, w being 1 (EIB) or :math:`1/\hat p`, with imputed
 errors :math:`\hat e = l(f, g)` for soft labels g. Where g is a model it is learnt in turn with f, by weighted
@@ -13,84 +13,35 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
-from verirec.methods.sweeping import Sweeping
-from verirec.training.sweeps.arrays import large_array
-from verirec.training.sweeps.grid import OneLabel, Sigmoids
-from verirec.training.sweeps.links import Squares
-from verirec.training.task import Batch
+from verirec.training.correction import Kind, NoiseCorrection
+from verirec.training.data import Batch, TrainingData
+from verirec.training.fitting import ModelSpec
+from verirec.training.learner import Learners
+from verirec.training.objective import ImputedLabels, Objective, PseudoLabels, Step, mean_label
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DR(Sweeping):
-    """Doubly robust with one imputed label for all pairs: the inverse-propensity mean of the (corrected) labels."""
+class DR(Method):
+    """Doubly robust with one imputed label for all pairs: the inverse-propensity mean of the labels."""
 
     name: ClassVar[str] = "dr"
     paper: ClassVar[str] = "Wang et al. 2019, Doubly robust joint learning (with a constant imputed label)"
     summary: ClassVar[str] = "1/p and a constant imputed label"
     needs_grid: ClassVar[bool] = True
-    judged_by: ClassVar[str] = "dr"
+    own_estimator: ClassVar[str] = "dr"
+    sweeps: ClassVar[bool] = True
+    takes_correction: ClassVar[bool] = True
 
-    def build(self) -> None:
-        """Find the label."""
-        weights = self.task_.weights
-        self.prior_ = (weights * self.task_.labels).sum() / weights.sum()
-
-    def row_labels(self, batch: Batch) -> Tensor:
-        """Return g of a batch's rows."""
-        return self.prior_
-
-    def grid_labels(self, batch: Batch) -> Tensor:
-        """Return g of a batch's rectangle, detached."""
-        return self.prior_
-
-    def row_weights(self, batch: Batch) -> Tensor:
-        """Return w of a batch's rows."""
-        return batch.weights
-
-    def beyond_labels(self) -> Tensor | None:
-        """Return what w (r - g) + g has outside of 0 and 1, for g the labels' weighted mean."""
-        return self.beyond_with(self.row_weights(self.task_.whole))
-
-    def beyond_with(self, weights: Tensor) -> Tensor:
-        """Return that for some weights w."""
-        labels = self.errors_.labels(self.task_.whole)
-        total = weights.sum() if weights.ndim else weights * len(labels)
-        prior = float(((weights * labels).sum() / total).clamp(0, 1))
-        targets = ((labels - prior) * weights).add_(prior)
-        return targets - targets.clamp(0, 1)
-
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the doubly robust loss."""
-        logits = self.f(batch.users, batch.items)
-        missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
-        everywhere = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch)).mean()
-        return everywhere + self.over_log(self.row_weights(batch) * missed)
-
-    def sweep(self) -> dict[str, Tensor]:
-        """Improve f."""
-        prior = float(self.prior_)
-        return {"loss": self.sweep_prediction(OneLabel(prior), large_array(len(self.task_.log)).fill_(prior))}
-
-    def sweep_prediction(self, everywhere: Sigmoids, at_rows: Tensor) -> Tensor:
-        """Improve f: imputed labels pull everywhere, and on the rows what those miss; gives the loss as it was.
-
-        Parameters
-        ----------
-        everywhere
-            Imputed labels g of the grid.
-        at_rows
-            Those of the rows, shape (n,); overwritten.
-        """
-        sweeper, batch = self.sweeper_, self.sweeper_.batch
-        pull = at_rows.neg_().add_(self.errors_.labels(batch)).mul_(self.row_weights(batch))
-        loss = sweeper.on_grid(self.pairings_["prediction"], everywhere, pull)
-        self.after_sweep()
-        return loss
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Impute the labels' weighted mean."""
+        prior = mean_label(correction.labels(data.all_rows), data.weights)
+        return PseudoLabels(correction, lambda batch: batch.weights, ImputedLabels(prior))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DRJL(DR):
+class DRJL(Method):
     r"""Doubly robust joint learning: f and g in turn, g by :math:`\sum_O (e - \hat e)^2 / \hat p`. Wang et al. (2019).
 
     Parameters
@@ -104,67 +55,36 @@ class DRJL(DR):
     name: ClassVar[str] = "dr-jl"
     paper: ClassVar[str] = "Wang et al. 2019, Doubly robust joint learning for recommendation"
     summary: ClassVar[str] = "1/p and learnt imputed errors, in turn"
+    needs_grid: ClassVar[bool] = True
+    own_estimator: ClassVar[str] = "dr"
+    sweeps: ClassVar[bool] = True
+    takes_correction: ClassVar[bool] = True
 
     limits: ClassVar[Limits] = {"imputation_penalty": (0, 1e6)}
 
     imputation_model: Any = None
     imputation_penalty: float = 3.0
 
-    def build(self) -> None:
-        """Make g."""
-        self.imputation_ = self.learner(1, model=self.imputation_model, penalty=self.imputation_penalty)
-        self.asked_: tuple[Tensor, Tensor] | None = None
-        # Weights have the mean that 1/p has: g's penalty then means the same in all methods, and on sparse logs.
-        weights = self.task_.weights
-        usual = weights.mean() if self.uses_propensities else 1 / self.task_.density
-        own = self.imputation_weights(weights).mean()
-        self.imputation_scale_ = usual / own if own > 0 else torch.ones(())
+    def extra_models(self) -> dict[str, ModelSpec]:
+        """Add g."""
+        return {"imputation": ModelSpec(1, self.imputation_model, self.imputation_penalty)}
 
-    def row_labels(self, batch: Batch) -> Tensor:
-        """Ask g, once a batch: f's loss takes what it says as it is, and its own loss learns from the same."""
-        if self.asked_ is None or self.asked_[0] is not batch.rows:
-            self.asked_ = batch.rows, torch.sigmoid(self.imputation_.model(batch.users, batch.items))
-        return self.asked_[1]
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Learn f and g in turn."""
+        return self.joint_learning(data, correction)
 
-    def grid_labels(self, batch: Batch) -> Tensor:
-        """Ask g."""
-        with torch.no_grad():
-            return torch.sigmoid(self.over_grid(self.imputation_.model, batch))
+    def joint_learning(self, data: TrainingData, correction: NoiseCorrection) -> PseudoLabels:
+        """Return the objective of this family, with the weights of this method."""
+        imputed = ImputedLabels.learnt(self.imputation_weights, data, uses_propensities=self.uses_propensities)
+        return PseudoLabels(correction, self.row_weights, imputed)
 
-    def missed(self, batch: Batch) -> Tensor:
-        """Return what the imputed errors of the rows miss, with a gradient for g; f is held fixed."""
-        with torch.no_grad():
-            logits = self.f(batch.users, batch.items)
-        labels, self.asked_ = self.row_labels(batch), None
-        return self.errors_.gap(logits, batch, labels)
+    def row_weights(self, batch: Batch) -> Tensor:
+        """Return w of a batch's rows: 1/p."""
+        return batch.weights
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
-        """Return the weights of the squares, from w = 1/p."""
+        """Return the weights of g's squares, from w = 1/p."""
         return weights
-
-    def imputation_loss(self, batch: Batch) -> Tensor:
-        """Return the weighted squares of what the imputed errors miss."""
-        return self.weighted_squares(batch, self.missed(batch))
-
-    def weighted_squares(self, batch: Batch, missed: Tensor) -> Tensor:
-        """Add up squares of a batch's rows with this method's weights, per pair of the grid."""
-        return self.over_log(self.imputation_scale_ * self.imputation_weights(batch.weights) * missed**2)
-
-    def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train f, then g."""
-        losses = super().step(batch)
-        return losses | {"imputation_loss": self.imputation_.minimise(self.imputation_loss(batch))}
-
-    def sweep(self) -> dict[str, Tensor]:
-        """Improve f, then g."""
-        f, g = self.pairings_["prediction"], self.pairings_["imputation"]
-        rows, batch = self.sweeper_.rows, self.sweeper_.batch
-        g_logits = rows.logits(g)
-        loss = self.sweep_prediction(Sigmoids(g), torch.sigmoid(g_logits, out=large_array(len(g_logits))))
-        weights = self.errors_.loss.rise(rows.logits(f)).square_()
-        weights.mul_(self.imputation_weights(batch.weights)).mul_(self.imputation_scale_)
-        squares = Squares(weights, self.errors_.labels(batch))
-        return {"loss": loss, "imputation_loss": self.sweeper_.on_rows(g, squares, g_logits)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -178,7 +98,7 @@ class EIB(DRJL):
     paper: ClassVar[str] = "Steck 2010, Training and testing of recommender systems on data missing not at random"
     summary: ClassVar[str] = "imputes the errors of unrated pairs"
     uses_propensities: ClassVar[bool] = False
-    judged_by: ClassVar[str] = "naive"
+    own_estimator: ClassVar[str] = "naive"
 
     def row_weights(self, batch: Batch) -> Tensor:
         """Return 1."""
@@ -250,23 +170,70 @@ class TDR(DRJL):
     paper: ClassVar[str] = "Li et al. 2023, TDR-CL: targeted doubly robust collaborative learning"
     summary: ClassVar[str] = "DR-JL with a targeted step"
     sweeps: ClassVar[bool] = False
+    takes_correction: ClassVar[bool] = False
     needs_all_propensities: ClassVar[bool] = True
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the doubly robust loss with targeted errors."""
-        logits = self.f(batch.users, batch.items)
-        missed = self.errors_.gap(logits, batch, self.row_labels(batch).detach())
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Target the imputed errors on every batch."""
+        return _Targeted(correction, self.joint_learning(data, correction), data)
+
+
+@dataclass(frozen=True, eq=False)
+class _Targeted(Objective):
+    base: PseudoLabels
+    data: TrainingData
+
+    def initial_state(self) -> dict[str, Tensor]:
+        return {"epsilon": torch.zeros(())}
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        f, g = models["prediction"], models["imputation"]
+        with torch.no_grad():
+            labels, grid_labels = torch.sigmoid(batch.on_rows(g)), torch.sigmoid(batch.on_grid(g))
+        missed = self.correction.gap(batch.on_rows(f), batch, labels)
         lever = batch.weights - 1
         epsilon = (lever * missed).sum() / (lever**2).sum().clamp_min(1e-12)
-        self.epsilon_ = epsilon.detach()
-        imputed = self.errors_.imputed(self.over_grid(self.f, batch), self.grid_labels(batch))
-        everywhere = (imputed + epsilon * (self.task_.weights_on_grid(batch) - 1)).mean()
-        return everywhere + self.over_log(batch.weights * (missed - epsilon * lever))
+        models.state["epsilon"] = epsilon.detach()
+        imputed = self.correction.imputed(batch.on_grid(f), grid_labels)
+        everywhere = (imputed + epsilon * (self.data.weights_on_grid(batch) - 1)).mean()
+        return everywhere + batch.over_log(batch.weights * (missed - epsilon * lever))
 
-    def imputation_loss(self, batch: Batch) -> Tensor:
+    def imputation_loss(self, models: Learners, batch: Batch) -> Tensor:
         """Return the weighted squares of what the targeted errors miss."""
-        return self.weighted_squares(batch, self.missed(batch) - self.epsilon_ * (batch.weights - 1))
+        left = self.base.missed(models, batch) - models.state["epsilon"] * (batch.weights - 1)
+        return self.base.squares(batch, left)
 
-    def facts(self) -> dict[str, float]:
-        """Show the last step's epsilon."""
-        return {"epsilon": float(self.epsilon_)}
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return Step(("prediction",), self.loss), Step(("imputation",), self.imputation_loss, "imputation_loss")
+
+    def target_excess(self, data: TrainingData) -> Tensor:
+        return self.base.target_excess(data)
+
+    def facts(self, models: Learners) -> dict[str, float]:
+        return {"epsilon": float(models.state["epsilon"])}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OMEEIB(EIB):
+    r"""Noise and selection: :math:`|D|^{-1} \sum_D [o\,\tilde e + (1-o)\,\hat e]` (paper, Section 3.2)."""
+
+    name: ClassVar[str] = "ome-eib"
+    paper: ClassVar[str] = "Debiased recommendation with noisy feedback, Section 3.2"
+    summary: ClassVar[str] = "EIB, corrected for noise"
+
+    correction: Kind = "surrogate"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OMEDR(DRJL):
+    r"""Noise and selection, doubly robust: :math:`|D|^{-1} \sum_D [\hat e + o\,(\tilde e - \hat e)/\hat p]`.
+
+    g learns from :math:`\sum_O (\tilde e - \hat e)^2 / \hat p` (paper, Sections 3.2 and 3.5, Algorithm 1).
+    """
+
+    name: ClassVar[str] = "ome-dr"
+    paper: ClassVar[str] = "Debiased recommendation with noisy feedback, Section 3.5, Algorithm 1"
+    summary: ClassVar[str] = "DR-JL, corrected for noise"
+
+    correction: Kind = "surrogate"

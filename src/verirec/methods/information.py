@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -11,8 +12,11 @@ from torch.nn.functional import logsigmoid
 
 from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
-from verirec.training.learner import minimise_together
-from verirec.training.task import Batch
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import Batch, TrainingData
+from verirec.training.fitting import ModelSpec
+from verirec.training.learner import Learners
+from verirec.training.objective import Objective, Step
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,14 +44,23 @@ class CVIB(Method):
     alpha: float = 0.1
     gamma: float = 0.01
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return all three parts."""
-        logits = self.f(batch.users, batch.items)
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Contrast the log with the grid."""
+        return _Contrast(correction, self.alpha, self.gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class _Contrast(Objective):
+    alpha: float
+    gamma: float
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        logits = batch.on_rows(models["prediction"])
         f = torch.sigmoid(logits)
-        m, elsewhere = f.mean(), torch.sigmoid(self.over_grid(self.f, batch)).mean()
+        m, elsewhere = f.mean(), torch.sigmoid(batch.on_grid(models["prediction"])).mean()
         contrast = -m * elsewhere.log() - (1 - m) * (1 - elsewhere).log()
         return (
-            self.errors_.errors(logits, batch).mean()
+            self.correction.errors(logits, batch).mean()
             + self.alpha * contrast
             + self.gamma * (f * logsigmoid(logits)).mean()
         )
@@ -77,19 +90,28 @@ class DIB(Method):
     alpha: float = 0.1
     gamma: float = 0.2
 
-    def build(self) -> None:
-        """Make the biased part."""
-        self.biased_ = self.learner(1)
+    def extra_models(self) -> dict[str, ModelSpec]:
+        """Add the biased part."""
+        return {"biased": ModelSpec(1)}
 
-    def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train both parts on the same loss."""
-        return {"loss": minimise_together(self.prediction_loss(batch), self.prediction_, self.biased_)}
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Train both parts on one loss."""
+        return _TwoParts(correction, self.alpha, self.gamma)
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return the three losses, weighted."""
-        unbiased, biased = (model(batch.users, batch.items) for model in (self.f, self.biased_.model))
+
+@dataclass(frozen=True, eq=False)
+class _TwoParts(Objective):
+    alpha: float
+    gamma: float
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        unbiased, biased = (batch.on_rows(models[name]) for name in ("prediction", "biased"))
         parts = ((1 - self.alpha, unbiased), (self.gamma, biased), (self.alpha, unbiased + biased))
-        return torch.stack([share * self.errors_.errors(logits, batch).mean() for share, logits in parts]).sum()
+        return torch.stack([share * self.correction.errors(logits, batch).mean() for share, logits in parts]).sum()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (Step(("prediction", "biased"), self.loss),)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,27 +141,38 @@ class DAMF(Method):
     beta: float = 0.1
     adversary_steps: int = 1
 
-    def build(self) -> None:
-        """Make the adversary."""
-        self.adversary_ = self.learner(1)
+    def extra_models(self) -> dict[str, ModelSpec]:
+        """Add the adversary."""
+        return {"adversary": ModelSpec(1)}
 
-    def discrepancy(self, batch: Batch, *, of_f: bool) -> Tensor:
-        """Return the difference of means, with a gradient for f or for the adversary."""
-        f, g = self.f, self.adversary_.model
-        with torch.set_grad_enabled(of_f):
-            of_log, of_grid = f(batch.users, batch.items), self.over_grid(f, batch)
-        with torch.set_grad_enabled(not of_f):
-            log_labels = torch.sigmoid(g(batch.users, batch.items))
-            grid_labels = torch.sigmoid(self.over_grid(g, batch))
-        return self.errors_.imputed(of_grid, grid_labels).mean() - self.errors_.imputed(of_log, log_labels).mean()
-
-    def prediction_loss(self, batch: Batch) -> Tensor:
-        """Return f's loss against the adversary as it is."""
-        own = self.errors_.errors(self.f(batch.users, batch.items), batch).mean()
-        return own + self.beta * self.discrepancy(batch, of_f=True)
-
-    def step(self, batch: Batch) -> dict[str, Tensor]:
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Train the adversary to see a difference, then f to leave none."""
-        for _ in range(self.adversary_steps):
-            seen = self.adversary_.minimise(-self.discrepancy(batch, of_f=False))
-        return {"loss": self.prediction_.minimise(self.prediction_loss(batch)), "discrepancy": -seen}
+        return _Adversarial(correction, self.beta, self.adversary_steps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Adversarial(Objective):
+    beta: float
+    adversary_steps: int
+
+    def discrepancy(self, models: Learners, batch: Batch, *, of_f: bool) -> Tensor:
+        """Return the difference of means, with a gradient for f or for the adversary."""
+        f, g = models["prediction"], models["adversary"]
+        with torch.set_grad_enabled(of_f):
+            of_log, of_grid = batch.on_rows(f), batch.on_grid(f)
+        with torch.set_grad_enabled(not of_f):
+            log_labels, grid_labels = torch.sigmoid(batch.on_rows(g)), torch.sigmoid(batch.on_grid(g))
+        return self.correction.imputed(of_grid, grid_labels).mean() - self.correction.imputed(of_log, log_labels).mean()
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
+        """Return f's loss against the adversary as it is."""
+        own = self.correction.errors(batch.on_rows(models["prediction"]), batch).mean()
+        return own + self.beta * self.discrepancy(models, batch, of_f=True)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        seen = partial(self.discrepancy, of_f=False)
+        return (
+            Step(("adversary",), seen, "discrepancy", maximise=True, times=self.adversary_steps),
+            Step(("prediction",), self.loss),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +13,11 @@ from torch import Tensor
 from verirec.methods.base import Method
 from verirec.methods.parameters import Limits
 from verirec.nuisance.propensities import PopularityPropensity
-from verirec.training.learner import Learner
-from verirec.training.task import Batch
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import Batch, TrainingData
+from verirec.training.fitting import ModelSpec
+from verirec.training.learner import Learners
+from verirec.training.objective import Objective, Step
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,7 +46,7 @@ class MR(Method):
     summary: ClassVar[str] = "several propensities and imputations at once"
     needs_grid: ClassVar[bool] = True
     needs_all_propensities: ClassVar[bool] = True
-    judged_by: ClassVar[str] = "dr"
+    own_estimator: ClassVar[str] = "dr"
 
     limits: ClassVar[Limits] = {"ridge": (1e-12, 1.0), "imputation_penalty": (0, 1e6)}
 
@@ -50,56 +54,79 @@ class MR(Method):
     ridge: float = 1e-4
     imputation_penalty: float = 3.0
 
-    def build(self) -> None:
-        """Make the candidates."""
-        task = self.task_
-        self.imputation_ = self.learner(1, penalty=self.imputation_penalty)
-        self.item_weights_ = torch.empty(0)
+    def extra_models(self) -> dict[str, ModelSpec]:
+        """Add an imputation model for each propensity."""
+        names = ("imputation", "second_imputation") if self.by_popularity else ("imputation",)
+        return {name: ModelSpec(number, None, self.imputation_penalty) for number, name in enumerate(names, start=1)}
+
+    def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
+        """Regress the errors on all candidates."""
+        item_weights = None
         if self.by_popularity:
-            users = np.zeros(task.shape[1], dtype=np.int64)
-            popular = PopularityPropensity().fit(task.log).at(users, np.arange(task.shape[1]))
-            self.item_weights_ = torch.as_tensor(1 / popular).to(task.device, torch.float32)
-            self.second_imputation_ = self.learner(2, penalty=self.imputation_penalty)
+            items = np.arange(data.shape[1])
+            popular = PopularityPropensity().fit(data.log).at(np.zeros(len(items), dtype=np.int64), items)
+            item_weights = torch.as_tensor(1 / popular).to(data.device, torch.float32)
+        return _MultiplyRobust(correction, data, item_weights, tuple(self.extra_models()), self.ridge)
 
-    def _imputations(self) -> list[Learner]:
-        return [self.imputation_, self.second_imputation_] if self.by_popularity else [self.imputation_]
 
-    def _candidates(self, batch: Batch, *, grid: bool) -> tuple[Tensor, Tensor]:
-        """Return f's logits (m,) and v (m, J + K), of the rows or of the rectangle's cells."""
-        if grid:
-            logits = self.over_grid(self.f, batch)
-            weights = [self.task_.weights_on_grid(batch)]
-            others = [self.item_weights_[batch.grid_items].expand_as(logits)] if self.by_popularity else []
-        else:
-            logits = self.f(batch.users, batch.items)
-            weights, others = [batch.weights], [self.item_weights_[batch.items]] if self.by_popularity else []
-        with torch.no_grad():
-            models = [learner.model for learner in self._imputations()]
-            labels = [self.over_grid(g, batch) if grid else g(batch.users, batch.items) for g in models]
-        imputed = [self.errors_.imputed(logits, torch.sigmoid(one)) for one in labels]
-        return logits.flatten(), torch.stack([one.flatten() for one in (*weights, *others, *imputed)], dim=1)
+@dataclass(frozen=True, eq=False)
+class _MultiplyRobust(Objective):
+    data: TrainingData
+    item_weights: Tensor | None
+    imputations: tuple[str, ...]
+    ridge: float
 
-    def prediction_loss(self, batch: Batch) -> Tensor:
+    def _row_weights(self, batch: Batch) -> list[Tensor]:
+        """Return 1/p of the rows, by each of the propensities."""
+        others = [] if self.item_weights is None else [self.item_weights[batch.items]]
+        return [batch.weights, *others]
+
+    def _grid_weights(self, batch: Batch) -> list[Tensor]:
+        """Return 1/p of the rectangle, by each of the propensities."""
+        own = self.data.weights_on_grid(batch)
+        others = [] if self.item_weights is None else [self.item_weights[batch.grid_items].expand_as(own)]
+        return [own, *others]
+
+    def _candidates(self, logits: Tensor, weights: list[Tensor], of_labels: list[Tensor]) -> Tensor:
+        """Return v, shape (m, J + K), of rows or of a rectangle's cells."""
+        imputed = [self.correction.imputed(logits, torch.sigmoid(one)) for one in of_labels]
+        return torch.stack([one.flatten() for one in (*weights, *imputed)], dim=1)
+
+    def loss(self, models: Learners, batch: Batch) -> Tensor:
         """Regress, and predict the grid."""
-        logits, v = self._candidates(batch, grid=False)
-        errors = self.errors_.errors(logits, batch)
+        f = models["prediction"]
+        logits = batch.on_rows(f)
+        with torch.no_grad():
+            of_labels = [batch.on_rows(models[name]) for name in self.imputations]
+        v = self._candidates(logits, self._row_weights(batch), of_labels)
+        eta = self._regressed(v, self.correction.errors(logits, batch))
+        of_grid, grid_weights = batch.on_grid(f), self._grid_weights(batch)
+        with torch.no_grad():
+            of_labels = [batch.on_grid(models[name]) for name in self.imputations]
+        everywhere: Tensor = self._candidates(of_grid, grid_weights, of_labels).mean(0) @ eta
+        return everywhere
+
+    def _regressed(self, v: Tensor, errors: Tensor) -> Tensor:
+        """Return eta of the errors' regression on v."""
         scale = v.detach().square().mean(0).sqrt().clamp_min(1e-6)
         scaled = v / scale
         normal = scaled.T @ scaled / len(errors) + self.ridge * torch.eye(v.shape[1], device=v.device)
-        eta = torch.linalg.solve(normal, scaled.T @ errors / len(errors)) / scale
-        _, everywhere = self._candidates(batch, grid=True)
-        everywhere_mean: Tensor = everywhere.mean(0) @ eta
-        return everywhere_mean
+        eta: Tensor = torch.linalg.solve(normal, scaled.T @ errors / len(errors)) / scale
+        return eta
 
-    def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train f, then each imputation with its own weights."""
-        loss = self.prediction_.minimise(self.prediction_loss(batch))
+    def _imputation_loss(self, number: int, models: Learners, batch: Batch) -> Tensor:
+        """Return the squares of what one of the imputations misses, with its own weights."""
         with torch.no_grad():
-            logits = self.f(batch.users, batch.items)
-            errors = self.errors_.errors(logits, batch)
-        weights = [batch.weights, self.item_weights_[batch.items]] if self.by_popularity else [batch.weights]
-        losses = []
-        for learner, own in zip(self._imputations(), weights, strict=True):
-            missed = errors - self.errors_.imputed(logits, torch.sigmoid(learner.model(batch.users, batch.items)))
-            losses.append(learner.minimise(self.over_log(own * missed**2)))
-        return {"loss": loss, "imputation_loss": torch.stack(losses).mean()}
+            logits = batch.on_rows(models["prediction"])
+            errors = self.correction.errors(logits, batch)
+        labels = torch.sigmoid(batch.on_rows(models[self.imputations[number]]))
+        missed = errors - self.correction.imputed(logits, labels)
+        return batch.over_log(self._row_weights(batch)[number] * missed**2)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        own = (
+            Step((name,), partial(self._imputation_loss, number), f"{name}_loss")
+            for number, name in enumerate(self.imputations)
+        )
+        return (Step(("prediction",), self.loss), *own)

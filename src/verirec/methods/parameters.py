@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, Self
+from dataclasses import fields
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -15,70 +15,61 @@ from verirec.formatting import short
 from verirec.losses import NoiseRates
 
 Limits = dict[str, tuple[float, float]]
+"""Of number parameters, both ends allowed."""
 
 _PLAIN: Final = (bool, int, float, str, type(None))
 """What JSON holds as it is."""
+_MAY_BE_NONE: Final = ("patience", "propensity_floor")
+"""Numbers in whose place `None` means something."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Parameters:
-    """A dataclass's fields as scikit-learn wants parameters."""
+def parameters_of(method: Any) -> dict[str, Any]:
+    """Return a dataclass's fields by name."""
+    return {one.name: getattr(method, one.name) for one in fields(method)}
 
-    limits: ClassVar[Limits] = {}
-    """Of number parameters, both ends allowed; a class's own come on top of those it inherits."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn's `clone` wants them."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+def check_numbers(method: Any) -> None:
+    """Raise `ParameterError` for a number outside of its limits, and for what is neither True nor False."""
+    for one in fields(method):
+        _check(type(method), one.name, getattr(method, one.name), one.default)
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
-            setattr(self, name, value)
-        return self
 
-    def check_numbers(self) -> None:
-        """Raise `ParameterError` for a number outside of its limits, and for what is neither True nor False."""
-        for one in fields(self):
-            self._check(one.name, getattr(self, one.name), one.default)
+def _check(kind: type, name: str, value: Any, default: Any) -> None:
+    # A class's own limits come on top of those it inherits.
+    limits = [vars(one)["limits"][name] for one in kind.__mro__ if name in vars(one).get("limits", {})]
+    if isinstance(default, bool):
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False; got {short(value)}")
+    elif limits and not (value is None and name in _MAY_BE_NONE):
+        least, most = limits[0]
+        if isinstance(default, int):
+            whole_number(name, value, min=int(least), max=int(most))
+        else:
+            real_number(name, value, above=least, below=most, closed=True)
 
-    def _check(self, name: str, value: Any, default: Any) -> None:
-        limits = [vars(kind)["limits"][name] for kind in type(self).__mro__ if name in vars(kind).get("limits", {})]
-        if isinstance(default, bool):
-            if not isinstance(value, bool | np.bool_):
-                raise ParameterError(f"{name} must be True or False; got {short(value)}")
-        elif limits and not (value is None and name in self.may_be_none):
-            least, most = limits[0]
-            if isinstance(default, int):
-                whole_number(name, value, min=int(least), max=int(most))
-            else:
-                real_number(name, value, above=least, below=most, closed=True)
 
-    may_be_none: ClassVar[tuple[str, ...]] = ("patience", "propensity_floor")
-    """Numbers in whose place `None` means something."""
+def plain_parameters(method: Any) -> dict[str, Any]:
+    """Return the parameters as JSON can hold them; arrays and modules by their checksums."""
+    return {name: _plain(value) for name, value in parameters_of(method).items()}
 
-    def plain_parameters(self) -> dict[str, Any]:
-        """Return the parameters as JSON can hold them; arrays and modules by their checksums."""
-        return {name: _plain(value) for name, value in self.get_params().items()}
 
-    def savable_parameters(self) -> dict[str, Any]:
-        """Return the parameters that a file can hold; objects, such as modules of one's own, are left out."""
-        unpacked = {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in self.get_params().items()
-        }
-        return {name: value for name, value in unpacked.items() if isinstance(value, _PLAIN)}
+def savable_parameters(method: Any) -> dict[str, Any]:
+    """Return the parameters that a file can hold; objects, such as modules of one's own, are left out."""
+    unpacked = {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in parameters_of(method).items()
+    }
+    return {name: value for name, value in unpacked.items() if isinstance(value, _PLAIN)}
 
-    def __repr__(self) -> str:
-        defaults = {one.name: one.default for one in fields(self)}
-        changed = [
-            f"{name}={short(value)}"
-            for name, value in self.get_params().items()
-            if not (isinstance(value, _PLAIN) and value == defaults[name])
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+
+def shown(method: Any) -> str:
+    """Return a method as Python would make it, with the parameters that are not the default."""
+    defaults = {one.name: one.default for one in fields(method)}
+    changed = [
+        f"{name}={short(value)}"
+        for name, value in parameters_of(method).items()
+        if not (isinstance(value, _PLAIN) and value == defaults[name])
+    ]
+    return f"{type(method).__name__}({', '.join(changed)})"
 
 
 def _plain(value: Any) -> Any:

@@ -15,11 +15,12 @@ from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample
-from verirec.training.loop import Plan
+from verirec.training.fitting import Start
+from verirec.training.trainer import Plan
 
 PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
 _WARM_PATIENCE: Final = 2
-"""Judgements without a better one after which a fit stops that started from another one's end: it is soon there."""
+"""Validations without a better one after which a fit stops that started from another one's end: it is soon there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +43,18 @@ class PenaltyPath:
 
     @property
     def best(self) -> Method:
-        """The fit with the least held-out error."""
-        if self.methods[0].judge_ is None:
+        """The fit with the least validation error."""
+        if self.methods[0].report_.validation_estimator is None:
             raise ParameterError("without held-out rows (validation=0) there is nothing to choose by")
-        return min(self.methods, key=lambda one: one.held_out_error_)
+        return min(self.methods, key=lambda one: one.report_.validation_error)
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a penalty: its value, the held-out error and how many sweeps, or epochs, the fit took."""
-        rows = [(one.held_out_error_, len(one.history_), one.stopped_because_) for one in self.methods]
-        table = pd.DataFrame(rows, columns=["held_out_error", "epochs", "stopped_because"])
+        """Return one row a penalty: its value, the validation error and how many sweeps, or epochs, the fit took."""
+        rows = [
+            (one.report_.validation_error, len(one.report_.history), one.report_.stopped_because)
+            for one in self.methods
+        ]
+        table = pd.DataFrame(rows, columns=["validation_error", "epochs", "stopped_because"])
         table.insert(0, self.parameter, self.values)
         return table
 
@@ -85,7 +89,7 @@ def fit_path(
     parameter
         Which one: "penalty_factors", "penalty_constants" or "penalty_features".
     progress
-        Told (done, total, held-out error) after every fit.
+        Told (done, total, validation error) after every fit.
 
     Examples
     --------
@@ -95,7 +99,7 @@ def fit_path(
     >>> path = fit_path(vr.methods.OMEDR(), world.log, [4, 64, 16], noise_rates=rates, propensities=world.propensities)
     >>> path.values
     (4.0, 16.0, 64.0)
-    >>> path.best.held_out_error_ == min(path.frame().held_out_error)
+    >>> path.best.report_.validation_error == min(path.frame().validation_error)
     True
     """
     if not isinstance(method, Method):
@@ -107,14 +111,17 @@ def fit_path(
     if not ordered:
         raise ParameterError("values must hold at least one penalty; got none")
     fits: list[Method] = []
-    setting = None
+    prepared = None
     for value in ordered:
         one = type(method)(**{field.name: getattr(method, field.name) for field in fields(method)} | {parameter: value})
-        if setting is None:
-            setting = one.make_ready(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
-            one.train_on(setting, Plan(one.epochs))
+        if prepared is None:
+            prepared = one.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
+            one.fit_prepared(prepared, Plan(one.epochs))
         else:
-            one.train_on(setting, Plan(one.epochs), start=fits[-1].models_, patience=_WARM_PATIENCE)
+            last = fits[-1]
+            one.fit_prepared(
+                prepared, Plan(one.epochs), Start(last.models_, last.report_.penalty_bound, _WARM_PATIENCE)
+            )
         fits.append(one)
-        progress(len(fits), len(ordered), one.held_out_error_)
+        progress(len(fits), len(ordered), one.report_.validation_error)
     return PenaltyPath(parameter, tuple(ordered), tuple(fits))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from verirec.models.scoring import Model, Penalised, set_to_mean
+from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
 
 _SPREAD = 0.1
 """Standard deviation of an inner product at the start."""
@@ -145,6 +145,12 @@ class FactorModel(Model):
         return _sum(parts).expand(len(users), len(items))
 
     @property
+    def has_features(self) -> bool:
+        """Whether it has features, or the propensity as a covariate."""
+        sides = self.user_features, self.item_features, self.user_logits, self.item_logits
+        return any(one is not None for one in sides)
+
+    @property
     def has_user_part(self) -> bool:
         """Whether anything belongs to the user alone."""
         return self.constants or self.user_features is not None or self.user_logits is not None
@@ -188,4 +194,15 @@ class FactorModel(Model):
         for side, cold in (("user", users), ("item", items)):
             for part in ("factors", "constants"):
                 if hasattr(self, f"{side}_{part}"):
-                    set_to_mean(getattr(self, f"{side}_{part}"), cold)
+                    set_to_typical(getattr(self, f"{side}_{part}"), cold)
+
+    def with_strangers(self, cold_users: Tensor, cold_items: Tensor) -> FactorModel:
+        """Return a copy with one more user and one more item: mean factors and constants, and no features."""
+        sides = (self.user_features, self.item_features, self.user_logits, self.item_logits)
+        wider = (None if one is None else torch.cat([one, torch.zeros_like(one[:1])]) for one in sides)
+        shape = (self.shape[0] + 1, self.shape[1] + 1)
+        model = FactorModel(
+            *shape, self.dim, constants=self.constants, side=SideInformation(*wider), random=torch.Generator()
+        )
+        model.load_state_dict(state_with_strangers(self, cold_users, cold_items))
+        return model.eval()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from verirec.models.scoring import Model, Penalised, set_to_mean
+from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
 
 
 class NeuralModel(Model):
@@ -25,7 +25,7 @@ class NeuralModel(Model):
 
     def __init__(self, n_users: int, n_items: int, dim: int, *, constants: bool, random: torch.Generator) -> None:
         super().__init__()
-        self.shape, self.constants = (n_users, n_items), constants
+        self.shape, self.dim, self.constants = (n_users, n_items), dim, constants
         self.user_factors = nn.Parameter(0.1 * torch.randn(n_users, dim, generator=random))
         self.item_factors = nn.Parameter(0.1 * torch.randn(n_items, dim, generator=random))
         self.hidden = nn.Parameter(torch.randn(2 * dim, dim, generator=random) / (2 * dim) ** 0.5)
@@ -55,4 +55,11 @@ class NeuralModel(Model):
         """Return users and items without ratings the mean embedding and the mean constant of the others."""
         for side, cold in (("user", users), ("item", items)):
             for part in ("factors", "constants") if self.constants else ("factors",):
-                set_to_mean(getattr(self, f"{side}_{part}"), cold)
+                set_to_typical(getattr(self, f"{side}_{part}"), cold)
+
+    def with_strangers(self, cold_users: Tensor, cold_items: Tensor) -> NeuralModel:
+        """Return a copy with one more user and one more item: mean embeddings and constants."""
+        shape = (self.shape[0] + 1, self.shape[1] + 1)
+        model = NeuralModel(*shape, self.dim, constants=self.constants, random=torch.Generator())
+        model.load_state_dict(state_with_strangers(self, cold_users, cold_items))
+        return model.eval()

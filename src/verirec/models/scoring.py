@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from verirec.exceptions import ModelError
+from verirec.exceptions import ModelError, ParameterError
 
 
 class Penalised(NamedTuple):
@@ -39,14 +39,39 @@ class Model(nn.Module):
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Leave users and items that nobody rated, or who rated nothing, with what all have in common."""
 
+    def with_strangers(self, cold_users: Tensor, cold_items: Tensor) -> Model:
+        """Return a copy with one more user and one more item, last, that have what all have in common, as cold ones do.
 
-def set_to_mean(values: Tensor, cold: Tensor) -> None:
-    """Set some rows to the mean of the others, in place."""
+        Parameters
+        ----------
+        cold_users, cold_items
+            Positions of those without ratings.
+        """
+        raise ParameterError(f"a {type(self).__name__} cannot predict users or items that it has not seen")
+
+
+def typical(values: Tensor, cold: Tensor) -> Tensor:
+    """Return the mean of all rows but the cold ones; of all rows where all are cold."""
+    warm = torch.ones(len(values), dtype=torch.bool, device=values.device)
+    warm[cold] = len(cold) == len(values)
+    return values.detach()[warm].mean(0)
+
+
+def set_to_typical(values: Tensor, cold: Tensor) -> None:
+    """Set cold rows to the mean of the others, in place."""
     if 0 < len(cold) < len(values):
-        warm = torch.ones(len(values), dtype=torch.bool, device=values.device)
-        warm[cold] = False
         with torch.no_grad():
-            values[cold] = values[warm].mean(0)
+            values[cold] = typical(values, cold)
+
+
+def state_with_strangers(model: Model, cold_users: Tensor, cold_items: Tensor) -> dict[str, Tensor]:
+    """Return a model's state with a typical row behind all that is of users or of items."""
+    state = dict(model.state_dict())
+    for side, cold in (("user", cold_users), ("item", cold_items)):
+        for name in (f"{side}_factors", f"{side}_constants"):
+            if name in state:
+                state[name] = torch.cat([state[name], typical(state[name], cold)[None]])
+    return state
 
 
 class CustomModel(Model):

@@ -15,7 +15,7 @@ from torch import Tensor
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _FACTS: Final = "verirec"
 
 
@@ -44,8 +44,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelFileError(f"{path}: not a file of verirec's, or a damaged one ({error})") from None
     if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
         raise ModelFileError(f"{path}: not a file of verirec's")
-    if facts["format"] > FORMAT:
-        raise ModelFileError(f"{path}: written by a newer verirec (format {facts['format']}; this one reads {FORMAT})")
+    if facts["format"] != FORMAT:
+        age = "a newer" if facts["format"] > FORMAT else "an older"
+        raise ModelFileError(f"{path}: written by {age} verirec (format {facts['format']}; this one reads {FORMAT})")
     if facts.get("checksum") != _checksum(tensors, facts | {"checksum": ""}):
         raise ModelFileError(f"{path}: its contents were changed after it was written")
     return tensors, facts

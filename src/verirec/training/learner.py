@@ -1,4 +1,4 @@
-"""A model with its optimiser: a method asks it to minimise, as often and in whatever order its paper says."""
+"""Models with their optimisers: what is trained."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Learner:
         return torch.optim.Adam([self.flat], lr=self.learning_rate, eps=_EPSILON, fused=True)
 
     def minimise(self, loss: Tensor) -> Tensor:
-        """Take one step down; gives the loss as it was, detached."""
+        """Take one step down; returns the loss as it was, detached."""
         return minimise_together(loss, self)
 
     def state(self) -> dict[str, Tensor]:
@@ -96,7 +96,7 @@ class Learner:
 
 
 def minimise_together(loss: Tensor, *learners: Learner) -> Tensor:
-    """Take one step down with several models on one loss; gives the loss as it was, detached."""
+    """Take one step down with several models on one loss; returns the loss as it was, detached."""
     for learner in learners:
         learner.flat.grad.zero_()  # type: ignore[union-attr]
     loss.backward()  # type: ignore[no-untyped-call]
@@ -104,3 +104,27 @@ def minimise_together(loss: Tensor, *learners: Learner) -> Tensor:
         learner.flat.grad.addcmul_(learner.decay, learner.flat.data)  # type: ignore[union-attr]
         learner.optimiser.step()
     return loss.detach()
+
+
+class Learners:
+    """All that an objective trains, by name: "prediction", and what else it has.
+
+    Parameters
+    ----------
+    by_name
+        The models with their optimisers.
+    state
+        What else changes as they are trained: counts and averages that are no parameters.
+    """
+
+    def __init__(self, by_name: dict[str, Learner], state: dict[str, Tensor]) -> None:
+        self.by_name, self.state = by_name, state
+        self.epoch = 0
+        """The epoch that is under way."""
+
+    def __getitem__(self, name: str) -> Model:
+        return self.by_name[name].model
+
+    def minimise(self, loss: Tensor, names: tuple[str, ...]) -> Tensor:
+        """Take one step down with some of them; returns the loss as it was, detached."""
+        return minimise_together(loss, *(self.by_name[name] for name in names))

@@ -34,14 +34,6 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def work_threads() -> int:
-    """Return how many threads large work may use: torch's own number, which OMP_NUM_THREADS and `set_num_threads` set.
-
-    Only what does not depend on their number is done by more than one.
-    """
-    return torch.get_num_threads()
-
-
 @contextmanager
 def seeded(*numbers: int) -> Iterator[None]:
     """Let torch's global random numbers be those of a seed, and put their state back."""

@@ -73,8 +73,8 @@ def _trained(
         **arguments(task, setting, len(train)), random_state=seed
     )
     # Only methods that correct for noise know its rates: no other gets to stop on them.
-    method.fit(train, noise_rates=rates if method.needs_rates else None, propensities=fitted)
-    return as_predictions(method.predictions, train.n_users, train.n_items).at, len(method.history_)
+    method.fit(train, noise_rates=rates if method.correction != "none" else None, propensities=fitted)
+    return as_predictions(method.predictions, train.n_users, train.n_items).at, len(method.report_.history)
 
 
 def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:

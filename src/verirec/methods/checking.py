@@ -1,0 +1,67 @@
+"""What is checked of a method and of what `fit` is given, beyond the log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verirec.checks import one_of
+from verirec.estimation.catalogue import ESTIMATORS
+from verirec.exceptions import ParameterError
+from verirec.formatting import short
+from verirec.methods.parameters import check_numbers, plain_parameters
+from verirec.training.correction import KINDS
+from verirec.training.losses import LOSSES
+from verirec.training.preparation import Preparation
+from verirec.training.schedule import ANCHORS
+from verirec.training.solvers.choice import SOLVERS, no_sweeps
+
+
+def check(method: Any) -> None:
+    """Raise `ParameterError` for a parameter of a method that is not what it must be."""
+    check_numbers(method)
+    one_of("loss", method.loss, tuple(LOSSES))
+    one_of("solver", method.solver, SOLVERS)
+    if method.solver == "sweep" and not method.sweeps:
+        raise no_sweeps(f"{method.name} has no sweeps")
+    if method.validation_estimator is not None:
+        usable = tuple(name for name, one in ESTIMATORS.items() if not one.needs_all_propensities)
+        one_of("validation_estimator", method.validation_estimator, usable)
+    _check_correction(method)
+
+
+def _check_correction(method: Any) -> None:
+    one_of("correction", method.correction, KINDS)
+    one_of("anchors", method.anchors, ANCHORS)
+    if method.correction != "none" and not method.takes_correction:
+        raise ParameterError(f'correction must be "none" for {method.name}, whose loss is not linear in the labels')
+    if method.correction == "forward" and method.loss != "log":
+        raise ParameterError('correction="forward" is for loss="log"')
+
+
+def checkpoint_file(given: object) -> Path | None:
+    """Accept the path of a file that is there or can be, or none."""
+    if given is None:
+        return None
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise ParameterError(f"checkpoint must be the path of a file; got {short(given)}")
+    file = Path(given)
+    if file.exists() and not file.is_file():
+        raise ParameterError(f"checkpoint must be the path of a file; {str(given)!r} is something else")
+    return file
+
+
+def checkpoint_key(method: Any, prepared: Preparation) -> str:
+    """Return a checksum of all that decides how training goes."""
+    log, seed = prepared.log, prepared.data.seed
+    rates = repr(prepared.rates)
+    facts = [method.name, plain_parameters(method), log.fingerprint, log.n_users, log.n_items, rates, seed]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    digest.update(prepared.propensities.at(log.users, log.items).astype(np.float32).tobytes())
+    for features in (log.user_features, log.item_features):
+        digest.update(b"" if features is None else features.tobytes())
+    return digest.hexdigest()

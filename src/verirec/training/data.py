@@ -1,0 +1,191 @@
+"""What a method trains on: the log's rows as tensors, prepared once, and batches of them and of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.models import Model
+from verirec.nuisance.propensities import Propensities
+from verirec.training.sorted_rows import SortedRows
+
+
+class Batch(NamedTuple):
+    r"""A random part of the log, O, and a random rectangle of the grid, D.
+
+    A mean over D of something that differs on O, :math:`|D|^{-1} \sum_D [a + o\, b]`, is the mean of a over the
+    rectangle plus the log's density times the mean of b over the rows: no pair of D is ever looked up in the log.
+
+    Parameters
+    ----------
+    rows
+        Numbers of the rows, shape (b,); empty for all rows, in their order.
+    users, items, labels, weights
+        Of these rows: positions, 0/1, and 1/p.
+    grid_users, grid_items
+        Positions that span the rectangle; empty for methods that do not look at the grid.
+    density
+        Share of the grid in the log.
+    """
+
+    rows: Tensor
+    users: Tensor
+    items: Tensor
+    labels: Tensor
+    weights: Tensor
+    grid_users: Tensor
+    grid_items: Tensor
+    density: float
+
+    def on_rows(self, model: Model) -> Tensor:
+        """Return a model's logits on the rows, shape (b,)."""
+        logits: Tensor = model(self.users, self.items)
+        return logits
+
+    def on_grid(self, model: Model) -> Tensor:
+        """Return a model's logits on the rectangle, shape (a, c)."""
+        return model.grid(self.grid_users, self.grid_items)
+
+    def over_log(self, values: Tensor) -> Tensor:
+        r"""Return :math:`|D|^{-1} \sum_O` of values of the rows: their mean, times the density."""
+        return self.density * values.mean()
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The rows to train on, with their propensities.
+
+    Parameters
+    ----------
+    log
+        The rows.
+    propensities
+        Of the grid, for this part of the log.
+    batch_size
+        Rows of a batch.
+    grid_cells
+        Cells of a batch's rectangle; 0 for none.
+    seed
+        Of all that is drawn.
+    device
+        Where the tensors are.
+    """
+
+    log: FeedbackLog
+    propensities: Propensities
+    batch_size: int
+    grid_cells: int
+    seed: int
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The grid's size."""
+        return self.log.n_users, self.log.n_items
+
+    @property
+    def density(self) -> float:
+        """Share of the grid in the log."""
+        return self.log.density
+
+    @cached_property
+    def users(self) -> Tensor:
+        """Positions of the rows' users."""
+        return self._tensor(self.log.users, torch.int64)
+
+    @cached_property
+    def items(self) -> Tensor:
+        """Positions of the rows' items."""
+        return self._tensor(self.log.items, torch.int64)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """0/1, as floats."""
+        return self._tensor(self.log.labels, torch.float32)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """1/p of the rows."""
+        return self._tensor(1 / self.propensities.at(self.log.users, self.log.items), torch.float32)
+
+    @cached_property
+    def effective_rows(self) -> float:
+        """How many equally weighted rows the rows, weighted by 1/p, are worth: sum(w)^2 / sum(w^2)."""
+        weights = self.weights
+        return float(weights.sum(dtype=torch.float64) ** 2 / weights.square().sum(dtype=torch.float64))
+
+    @cached_property
+    def cold(self) -> tuple[Tensor, Tensor]:
+        """Positions of the users and of the items that have no row."""
+        log = self.log
+        counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
+        users, items = (self._tensor(np.flatnonzero(count == 0), torch.int64) for count in counts)
+        return users, items
+
+    def weights_on_grid(self, batch: Batch) -> Tensor:
+        """Return 1/p on a batch's rectangle, shape (a, b)."""
+        p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())
+        return self._tensor(1 / p, torch.float32)
+
+    @cached_property
+    def sorted_rows(self) -> SortedRows:
+        """The rows by user and by item."""
+        return SortedRows.of(self.log)
+
+    @cached_property
+    def all_rows(self) -> Batch:
+        """All rows as one batch, for what needs no more of them than labels, here as whole numbers, and weights."""
+        none, labels = torch.empty(0, device=self.device), torch.tensor(self.log.labels).to(self.device)
+        return Batch(none, none, none, labels, self.weights, none, none, self.density)
+
+    def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
+        return torch.tensor(values).to(self.device, dtype)
+
+    def generator(self, *stream: int) -> torch.Generator:
+        """Return random numbers of a stream of their own, the same whenever they are asked for."""
+        seed = np.random.SeedSequence([self.seed, *stream]).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(seed >> np.uint64(1)))
+
+    @cached_property
+    def _rectangle(self) -> tuple[int, int]:
+        """Sides of a batch's rectangle: in the grid's own shape, so that users and items come up equally often."""
+        n_users, n_items = self.shape
+        width = min(n_items, self.grid_cells, max(1, round((self.grid_cells * n_items / n_users) ** 0.5)))
+        return min(n_users, max(1, self.grid_cells // width)), width
+
+    def sample_batch(self, epoch: int) -> Batch:
+        """Return one batch of random rows and a rectangle, without the rest of the epoch."""
+        random = np.random.default_rng([self.seed, 6, epoch])
+        rows = random.integers(len(self.log), size=min(self.batch_size, len(self.log)))
+        pairs = self._tensor(self.log.users[rows], torch.int64), self._tensor(self.log.items[rows], torch.int64)
+        numbers = self._tensor(rows, torch.int64)
+        sizes = self._rectangle if self.grid_cells else (0, 0)
+        sides = (random.integers(n, size=m) for n, m in zip(self.shape, sizes, strict=True))
+        grid_users, grid_items = (self._tensor(side, torch.int64) for side in sides)
+        labels = self._tensor(self.log.labels[rows], torch.float32)
+        return Batch(numbers, *pairs, labels, self.weights[numbers], grid_users, grid_items, self.density)
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self.log) // self.batch_size)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Return an epoch's batches: every row once, in random order, and a fresh rectangle each."""
+        random = self.generator(1, epoch)
+        order = torch.randperm(len(self.log), generator=random).to(self.device)
+        columns = [order, *(column[order] for column in (self.users, self.items, self.labels, self.weights))]
+        height, width = self._rectangle if self.grid_cells else (0, 0)
+        grid_users = torch.randint(self.shape[0], (self.steps, height), generator=random).to(self.device)
+        grid_items = torch.randint(self.shape[1], (self.steps, width), generator=random).to(self.device)
+        parts = zip(*(column.tensor_split(self.steps) for column in columns), strict=True)
+        for step, (rows, users, items, labels, weights) in enumerate(parts):
+            yield Batch(rows, users, items, labels, weights, grid_users[step], grid_items[step], self.density)

@@ -1,0 +1,209 @@
+"""From a prepared log and a method's objective to a recommender."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verirec.estimation.inputs import Rates
+from verirec.exceptions import NoMinimumError
+from verirec.models import FactorModel, Model, Penalties, build_model
+from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import TrainingData
+from verirec.training.learner import Learner, Learners
+from verirec.training.objective import Objective
+from verirec.training.preparation import Preparation
+from verirec.training.recommender import Recommender, TrainingReport
+from verirec.training.schedule import FixedRates
+from verirec.training.settings import TrainingSettings
+from verirec.training.solvers.choice import choose_solver
+from verirec.training.threads import one_thread
+from verirec.training.trainer import Outcome, Plan, Trainer
+
+
+class ModelSpec(NamedTuple):
+    """Another model that an objective trains.
+
+    Parameters
+    ----------
+    stream
+        A number of its own, of the random numbers it starts from: not 0, the prediction model's.
+    kind
+        As the parameter `model`; `None` for the same.
+    penalty
+        All penalties are multiplied by it.
+    start
+        Sets where it starts from; by default as any model.
+    make
+        Makes it, where it is of none of these kinds.
+    """
+
+    stream: int
+    kind: Any = None
+    penalty: float = 1.0
+    start: Callable[[Model, TrainingData], None] = lambda model, data: None
+    make: Callable[[], Model] | None = None
+
+
+MakeObjective = Callable[[TrainingData, NoiseCorrection], Objective]
+"""What makes an objective for some rows, with errors by a correction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a fit starts that goes on from another one with another penalty.
+
+    Parameters
+    ----------
+    models
+        All that was trained, by name.
+    penalty_bound
+        Which does not depend on the penalty.
+    patience
+        Of this fit.
+    """
+
+    models: Mapping[str, Model]
+    penalty_bound: float
+    patience: int | None
+
+
+class Fit(NamedTuple):
+    """What training leaves: a recommender, and all models by name, "prediction" in its best state."""
+
+    recommender: Recommender
+    models: dict[str, Model]
+
+
+def train(
+    settings: TrainingSettings,
+    make_objective: MakeObjective,
+    specs: Mapping[str, ModelSpec],
+    prepared: Preparation,
+    plan: Plan,
+    start: Start | None = None,
+) -> Fit:
+    """Build models and train them on an objective.
+
+    Parameters
+    ----------
+    settings
+        A method's parameters.
+    make_objective
+        Makes what is minimised.
+    specs
+        What is trained besides the prediction model, by name.
+    prepared
+        The log, made ready.
+    plan
+        How long, and where checkpoints go.
+    start
+        Where to start from; by default anew.
+    """
+    data, schedule = prepared.data, prepared.schedule(settings)
+    rows = data.effective_rows if settings.uses_propensities else float(len(data.log))
+    with one_thread():
+        # What models start from must not depend on the number of threads.
+        objective = make_objective(data, schedule.correction)
+        models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
+        bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
+        has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
+        _insist_on_minimum(settings, bound, has_factors)
+        has_minimum = settings.penalty_factors >= bound or not has_factors
+        solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
+    patience = settings.patience
+    if start is not None:
+        patience = start.patience
+        for name, learner in models.by_name.items():
+            learner.model.load_state_dict(start.models[name].state_dict())
+    outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
+    report = _report(settings, prepared, solver.name, outcome, bound)
+    return _fitted(prepared, models, schedule.rates, report)
+
+
+def _learners(
+    settings: TrainingSettings, specs: Mapping[str, ModelSpec], prepared: Preparation, rows: float
+) -> dict[str, Learner]:
+    """Build all models, in the order of their names."""
+    data = prepared.data
+
+    def built(spec: ModelSpec) -> Model:
+        return build_model(
+            settings.model if spec.kind is None else spec.kind,
+            data.shape,
+            settings.dim,
+            constants=settings.constants,
+            side=prepared.side,
+            random=data.generator(0, spec.stream),
+        )
+
+    def learner(spec: ModelSpec) -> Learner:
+        model = (spec.make() if spec.make is not None else built(spec)).to(data.device)
+        spec.start(model, data)
+        penalties = Penalties(
+            constants=spec.penalty * settings.penalty_constants,
+            factors=spec.penalty * settings.penalty_factors,
+            features=spec.penalty * settings.penalty_features,
+        )
+        return Learner(model, penalties, settings.learning_rate, rows)
+
+    return {name: learner(spec) for name, spec in ({"prediction": ModelSpec(0)} | dict(specs)).items()}
+
+
+def _bound(
+    objective: Objective, settings: TrainingSettings, schedule: FixedRates, data: TrainingData, rows: float
+) -> float:
+    """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
+    refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)
+    return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
+
+
+def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bool) -> None:
+    """Raise where the loss may have no minimum, and no rows are held out to stop on the way down."""
+    if settings.validation > 0 or bound == 0:
+        return
+    remedy = "or hold rows out, so that the best state can be kept (validation)"
+    if has_factors and settings.penalty_factors < bound:
+        raise NoMinimumError(
+            f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: "
+            f"take at least {bound:.3g}, {remedy}"
+        )
+    if min(settings.penalty_constants, settings.penalty_features) == 0:
+        raise NoMinimumError(
+            f"without penalties of constants and features the loss of {settings.name} may have no minimum: "
+            f"take some above 0, {remedy}"
+        )
+
+
+def _report(
+    settings: TrainingSettings, prepared: Preparation, solver: str, outcome: Outcome, bound: float
+) -> TrainingReport:
+    return TrainingReport(
+        method=settings.name,
+        parameters=settings.savable_parameters,
+        solver=solver,
+        history=outcome.history,
+        stopped_because=outcome.reason,
+        best_epoch=outcome.best_epoch,
+        validation_error=outcome.best_value,
+        validation_estimator=None if prepared.validator is None else prepared.validator.estimator.name,
+        penalty_bound=bound,
+    )
+
+
+def _fitted(prepared: Preparation, models: Learners, rates: Rates | None, report: TrainingReport) -> Fit:
+    """Keep the models and how they came about; optimisers and the rows' tensors are let go of."""
+    data, log = prepared.data, prepared.log
+    trained = {name: learner.model.cpu().eval() for name, learner in models.by_name.items()}
+    trained["prediction"].forget_cold(*(side.cpu() for side in data.cold))
+    for parameter in (one for model in trained.values() for one in model.parameters()):
+        parameter.grad, parameter.data = None, parameter.data.contiguous()
+    cold = (
+        np.bincount(data.log.users, minlength=log.n_users) == 0,
+        np.bincount(data.log.items, minlength=log.n_items) == 0,
+    )
+    return Fit(Recommender(trained["prediction"], log.user_ids, log.item_ids, *cold, rates, report), trained)

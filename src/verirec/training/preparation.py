@@ -1,0 +1,132 @@
+"""A log made ready to train on: checked, with propensities and noise rates, a part of its rows held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from verirec.data.cells import CellValues
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.splits import split
+from verirec.estimation.catalogue import ESTIMATORS
+from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights
+from verirec.exceptions import ParameterError
+from verirec.losses import NoiseRates
+from verirec.models.factors import SideInformation
+from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.randomness import same_state
+from verirec.training.data import TrainingData
+from verirec.training.schedule import AlternatingRates, FixedRates
+from verirec.training.settings import TrainingSettings
+from verirec.training.side_information import side_information
+from verirec.training.validation import Validator
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What training needs besides a method's models: made once, and shared by all fits along a path of penalties.
+
+    Parameters
+    ----------
+    log, propensities
+        All rows, and their propensities.
+    rates
+        Noise rates to start from, where there are any.
+    validator
+        Judges the model on rows that are not trained on; `None` for no such.
+    data
+        The rows that are trained on.
+    side
+        Features, for models that take them.
+    h
+        A model of labels, where noise rates are learnt along the way.
+    threads
+        That large work may use.
+    """
+
+    log: FeedbackLog
+    propensities: Propensities
+    rates: Rates | None
+    validator: Validator | None
+    data: TrainingData
+    side: SideInformation
+    h: CellValues | None
+    threads: int
+
+    def schedule(self, settings: TrainingSettings) -> FixedRates:
+        """Return the noise rates as training goes on, known or learnt."""
+        if self.h is None:
+            return FixedRates(settings.correction, settings.loss, self.rates, self.data)
+        assert isinstance(self.rates, NoiseRates)  # noqa: S101
+        return AlternatingRates(settings.correction, settings.loss, self.rates, self.data, self.h, settings.anchor_rule)
+
+
+def prepare(
+    settings: TrainingSettings,
+    log: FeedbackLog,
+    noise_rates: Rates | None,
+    audit: AuditSample | None,
+    propensities: Any,
+) -> Preparation:
+    """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
+    if noise_rates is not None and audit is not None:
+        raise ParameterError("give noise_rates or an audit: one of the two")
+    rates = checked_rates(noise_rates, judgeable(log))
+    refuse_weights(log, [f"training by {settings.name}"])
+    fitted = as_propensities(propensities, log)
+    if settings.needs_all_propensities:
+        fitted.require_everywhere(f"training by {settings.name}")
+    if audit is not None:
+        rates = rates_from_audit(log, audit, fitted)[0]
+    seed, device, h = same_state(settings.random_state), _device(settings.device), None
+    trained_on, rest = _parts(settings, log, seed)
+    share = len(trained_on) / len(log)
+    own = _part(fitted, share)
+    if settings.correction != "none" and rates is None:
+        rates, h = settings.anchor_rule.starting_rates(settings.h, trained_on, own)
+    validator = None if rest is None else _validator(settings, rest, _part(fitted, 1 - share), rates, seed)
+    data = TrainingData(
+        trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
+    )
+    side = side_information(log, fitted, device) if settings.takes_features else SideInformation()
+    # Only what does not depend on the number of threads is done by more than one.
+    return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
+
+
+def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:
+    """Hold rows out to judge by."""
+    if settings.validation == 0:
+        return log, None
+    parts = split(log, settings.validation, by="random", random_state=np.random.default_rng([seed, 3]))
+    if any(part.labels.min(initial=1) == part.labels.max(initial=0) for part in parts):
+        raise ParameterError(
+            f"validation={settings.validation:g} leaves rows of one class on a side of this log's {len(log):,}: take "
+            "more of them, another random_state, or 0 to hold none out"
+        )
+    return parts
+
+
+def _validator(
+    settings: TrainingSettings, rest: FeedbackLog, fitted: Propensities, rates: Rates | None, seed: int
+) -> Validator:
+    name = settings.validation_estimator or ("ome-dr" if rates is not None else settings.own_estimator)
+    if ESTIMATORS[name].noise_corrected and rates is None:
+        raise ParameterError(f"validation_estimator={name!r} needs noise_rates or an audit")
+    return Validator(rest, fitted, name, rates, settings.loss, seed)
+
+
+def _part(fitted: Propensities, share: float) -> Propensities:
+    return fitted if share == 1 else fitted.thinned(share)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        found = torch.zeros(1, device=name)
+        float(found.sum())
+        return found.device
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ParameterError(f"device={name!r} is not available: {str(error).splitlines()[0]}") from None

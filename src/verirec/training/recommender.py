@@ -1,0 +1,253 @@
+"""What training leaves: a recommender that predicts, recommends, finds similar items, and can be saved."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+
+from verirec.checks import whole_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.ids import IdMap
+from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
+from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.models import Model
+from verirec.training.model_cells import ModelCells, predictions_of
+from verirec.training.recommendations import Recommendations, top_items
+from verirec.training.saving import read_model, write_model
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """How a recommender was trained.
+
+    Parameters
+    ----------
+    method, parameters
+        Name of the method, and those of its parameters that a file can hold, as they were then.
+    solver
+        "sweep" or "gradient".
+    history
+        One entry an epoch: losses, learnt noise rates, and the validation error where it was estimated.
+    stopped_because
+        Why training stopped.
+    best_epoch
+        The epoch whose state was kept.
+    validation_error, validation_estimator
+        Of that state, NaN without held-out rows, and the estimator that says it. It is of few rows, too rough to choose
+        methods by: `verirec.estimate` on a held-out log has an interval.
+    penalty_bound
+        The factor penalty from which on the loss surely has a minimum.
+    """
+
+    method: str
+    parameters: dict[str, Any]
+    solver: str
+    history: list[dict[str, Any]] = field(repr=False)
+    stopped_because: str
+    best_epoch: int
+    validation_error: float
+    validation_estimator: str | None
+    penalty_bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Recommender:
+    """A trained model, with the ids of its users and items: immutable, and independent of the method that made it.
+
+    Parameters
+    ----------
+    model
+        Of logits, in evaluation mode.
+    user_ids, item_ids
+        Ids by position.
+    cold_users, cold_items
+        True where there was no rating to learn from.
+    noise_rates
+        Given, audited, or as training left them; `None` for none. A model that is not corrected for noise was validated
+        with them.
+    report
+        How it was trained.
+
+    Examples
+    --------
+    >>> import verirec as vr
+    >>> world = vr.simulate.world(60, 40, observed=0.3, random_state=0)
+    >>> recommender = vr.methods.MF(epochs=3).fit(world.log).recommender_
+    >>> recommender.recommend([0, 1], k=5).items.shape
+    (2, 5)
+    """
+
+    model: Model
+    user_ids: IdMap
+    item_ids: IdMap
+    cold_users: npt.NDArray[np.bool_]
+    cold_items: npt.NDArray[np.bool_]
+    noise_rates: NoiseRates | GroupedNoiseRates | None
+    report: TrainingReport
+
+    def __repr__(self) -> str:
+        return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The grid's size."""
+        return len(self.user_ids), len(self.item_ids)
+
+    @property
+    def predictions(self) -> Any:
+        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
+        return predictions_of(self.model, self.shape)
+
+    def predictions_for(self, log: FeedbackLog) -> Any:
+        """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
+        checked_log(log)
+        if log.user_ids == self.user_ids and log.item_ids == self.item_ids:
+            return self.predictions
+        places = [
+            known.find(ids.arrow(), name=side)
+            for side, known, ids in (
+                ("users", self.user_ids, log.user_ids),
+                ("items", self.item_ids, log.item_ids),
+            )
+        ]
+        unknown = [int((place < 0).sum()) for place in places]
+        model = self.model
+        if any(unknown):
+            cold = (torch.as_tensor(np.flatnonzero(mask)) for mask in (self.cold_users, self.cold_items))
+            model = model.with_strangers(*cold)
+            places = [np.where(place < 0, size, place) for place, size in zip(places, self.shape, strict=True)]
+            warn_caller(
+                f"the model does not know {unknown[0]:,} of the log's users and {unknown[1]:,} of its items: they are "
+                "predicted from what all have in common",
+                ColdStartWarning,
+            )
+        return predictions_of(model, self.shape, *places)
+
+    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+        """Return the probability that each user likes each item, by id: shapes (n,), result (n,).
+
+        Users and items without ratings are predicted from what all have in common, with a warning.
+        """
+        rows = self.user_ids.positions(users, name="users"), self.item_ids.positions(items, name="items")
+        if len(rows[0]) != len(rows[1]):
+            raise ParameterError(f"users and items must have one length; got {len(rows[0])} and {len(rows[1])}")
+        self._warn_of_cold(np.unique(rows[0]), np.unique(rows[1]))
+        return np.asarray(ModelCells(self.model, self.shape).at(*rows))
+
+    def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
+        """Return each user's k best items, best first.
+
+        Parameters
+        ----------
+        users
+            Ids, shape (n,).
+        k
+            How many; no more than there are items. A user with fewer left has the rest blank.
+        exclude
+            Pairs of this log are left out: what a user has rated already.
+        """
+        positions = self.user_ids.positions(users, name="users")
+        k = whole_number("k", k, min=1)
+        if k > len(self.item_ids):
+            raise ParameterError(f"k must be at most the number of items, {len(self.item_ids):,}; got {k:,}")
+        self._warn_of_cold(np.unique(positions), np.empty(0, np.int64))
+        items, scores = top_items(self.model, positions, len(self.item_ids), k, self._rated(exclude))
+        return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores)
+
+    def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
+        if exclude is None:
+            return None
+        checked_log(exclude)
+        same = exclude.user_ids == self.user_ids and exclude.item_ids == self.item_ids
+        users, items = exclude.users, exclude.items
+        if not same:
+            users = self.user_ids.find(exclude.user_ids.arrow())[users]
+            items = self.item_ids.find(exclude.item_ids.arrow())[items]
+            known = (users >= 0) & (items >= 0)
+            users, items = users[known], items[known]
+        return csr_array((np.ones(len(users), bool), (users, items)), shape=self.shape)
+
+    def similar_items(self, item: Any, k: int = 10) -> Recommendations:
+        """Return the k items most like one, by the cosine of their factors; itself is left out."""
+        factors = getattr(self.model, "item_factors", None)
+        if factors is None:
+            raise ParameterError(f"similar items need a model with item factors; {type(self.model).__name__} has none")
+        position = int(self.item_ids.positions([item], name="item")[0])
+        k = whole_number("k", k, min=1)
+        if k > len(self.item_ids) - 1:
+            raise ParameterError(f"k must be at most the number of other items, {len(self.item_ids) - 1:,}; got {k:,}")
+        self._warn_of_cold(np.empty(0, np.int64), np.array([position]))
+        unit = factors.detach().numpy()
+        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
+        cosines = unit @ unit[position]
+        cosines[position] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[:k]
+        return Recommendations(np.array([item]), self.item_ids, best[None, :], cosines[best][None, :])
+
+    def _warn_of_cold(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> None:
+        counts = int(self.cold_users[users].sum()), int(self.cold_items[items].sum())
+        if any(counts):
+            warn_caller(
+                f"{counts[0]:,} of these users and {counts[1]:,} of these items had no ratings to learn from: they are "
+                "predicted from constants and features alone",
+                ColdStartWarning,
+            )
+
+    def save(self, folder: str | Path) -> Path:
+        """Save it: tensors in model.safetensors, ids and the rest in model.json; nothing is pickled."""
+        facts = asdict(self.report) | {
+            "user_ids": self.user_ids.ids().tolist(),
+            "item_ids": self.item_ids.ids().tolist(),
+            "noise_rates": _plain_rates(self.noise_rates),
+            "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
+        }
+        masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}
+        return write_model(Path(folder), self.model, masks, facts)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Load what `save` wrote; what was changed since, or is of another version, is a `ModelFileError`."""
+        model, masks, facts = read_model(Path(folder))
+        report = {one.name: facts[one.name] for one in fields(TrainingReport)}
+        report["validation_error"] = np.nan if facts["validation_error"] is None else facts["validation_error"]
+        return cls(
+            model,
+            IdMap.in_order(facts["user_ids"]),
+            IdMap.in_order(facts["item_ids"]),
+            masks["cold_users"].numpy(),
+            masks["cold_items"].numpy(),
+            _read_rates(facts["noise_rates"]),
+            TrainingReport(**report),
+        )
+
+
+def load(folder: str | Path) -> Recommender:
+    """Load a recommender that `save` wrote: see `Recommender.load`."""
+    return Recommender.load(folder)
+
+
+def _plain_rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
+    """Return rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
+    if isinstance(rates, NoiseRates):
+        return [rates.rho01, rates.rho10]
+    if rates is None:
+        return None
+    groups = {name: getattr(rates, name) for name in ("user_groups", "item_groups")}
+    kept = {name: np.asarray(of).tolist() for name, of in groups.items() if of is not None}
+    return {"rates": [_plain_rates(one) for one in rates.rates], **kept}
+
+
+def _read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | None:
+    if isinstance(held, list):
+        return NoiseRates(held[0], held[1])
+    if held is None:
+        return None
+    rates = tuple(NoiseRates(*both) for both in held["rates"])
+    groups = {name: np.array(groups) for name, groups in held.items() if name != "rates"}
+    return GroupedNoiseRates(rates, **groups)

@@ -1,0 +1,75 @@
+"""Files of trained models: tensors in one file, what else there is in a JSON beside it; nothing is pickled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from verirec.atomic_write import replace_file
+from verirec.exceptions import ModelFileError, ParameterError
+from verirec.models import FactorModel, Model, NeuralModel, build_model
+from verirec.models.factors import SideInformation
+from verirec.training.checkpoints import read_tensors, write_tensors
+
+TENSORS: Final = "model.safetensors"
+FACTS: Final = "model.json"
+_SIDES: Final = ("user_features", "item_features", "user_logits", "item_logits")
+
+
+def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+    """Write a model into a folder, with more tensors and with facts; the JSON last: a folder without it is no model.
+
+    Parameters
+    ----------
+    folder
+        Made where it is not there.
+    model
+        One of verirec's own kinds.
+    more
+        Tensors by names that the model does not use.
+    facts
+        As JSON can hold them.
+    """
+    if not isinstance(model, FactorModel | NeuralModel):
+        raise ParameterError(
+            "a module of your own cannot be saved by verirec, which would have to pickle it: save its state_dict()"
+        )
+    tensors = dict(model.state_dict()) | more
+    tensors |= {name: value for name in _SIDES if (value := getattr(model, name, None)) is not None}
+    text = json.dumps(facts | {"model": _description(model)}, indent=1)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
+    replace_file(folder / FACTS, text.encode())
+    return folder
+
+
+def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
+    """Read back a model, the other tensors and the facts; what was changed since is a `ModelFileError`."""
+    if not (folder / FACTS).is_file():
+        raise ModelFileError(f"{folder} is no model folder: it has no {FACTS}")
+    tensors, wrapped = read_tensors(folder / TENSORS)
+    if wrapped.get("kind") != "model":
+        raise ModelFileError(f"{folder / TENSORS}: not a model")
+    text = (folder / FACTS).read_bytes().decode(errors="replace")
+    if wrapped.get("facts") != text:
+        raise ModelFileError(f"{folder / FACTS}: its contents were changed after it was written")
+    facts = json.loads(text)
+    about = facts.pop("model")
+    side = SideInformation(*(tensors.pop(name, None) for name in _SIDES))
+    shape = (len(facts["user_ids"]), len(facts["item_ids"]))
+    model = build_model(
+        about["kind"], shape, about["dim"], constants=about["constants"], side=side, random=torch.Generator()
+    )
+    own = set(model.state_dict())
+    model.load_state_dict({name: value for name, value in tensors.items() if name in own})
+    return model.eval(), {name: value for name, value in tensors.items() if name not in own}, facts
+
+
+def _description(model: FactorModel | NeuralModel) -> dict[str, Any]:
+    """Return what `build_model` needs to make such a model."""
+    kind = "ncf" if isinstance(model, NeuralModel) else "features" if model.has_features else "mf"
+    return {"kind": kind, "dim": model.dim, "constants": model.constants}

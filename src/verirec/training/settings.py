@@ -1,0 +1,53 @@
+"""What training needs to know of a method, apart from its objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from verirec.randomness import RandomState
+from verirec.training.schedule import AnchorRule, Anchors
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSettings:
+    """A method's name, needs and parameters at the time of training: `verirec.methods.Method` explains each."""
+
+    name: str
+    needs_grid: bool
+    needs_all_propensities: bool
+    uses_propensities: bool
+    takes_features: bool
+    own_estimator: str
+    model: Any
+    dim: int
+    constants: bool
+    loss: str
+    penalty_factors: float
+    penalty_constants: float
+    penalty_features: float
+    solver: str
+    learning_rate: float
+    batch_size: int
+    grid_cells: int
+    patience: int | None
+    validation: float
+    validation_estimator: str | None
+    correction: str
+    anchors: Anchors
+    h: Any
+    refresh_after: int
+    max_rate: float
+    random_state: RandomState
+    device: str
+    savable_parameters: dict[str, Any]
+
+    @classmethod
+    def of(cls, method: Any) -> Self:
+        """Take them from a method."""
+        return cls(**{one.name: getattr(method, one.name) for one in fields(cls)})
+
+    @property
+    def anchor_rule(self) -> AnchorRule:
+        """How noise rates are learnt, where they have to be."""
+        return AnchorRule(self.anchors, self.refresh_after, self.max_rate)

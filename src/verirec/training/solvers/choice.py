@@ -1,0 +1,75 @@
+"""Which solver an objective is lowered by."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from verirec.exceptions import MissingExtraWarning, ParameterError, warn_caller
+from verirec.models import FactorModel
+from verirec.training.correction import Forward
+from verirec.training.data import TrainingData
+from verirec.training.learner import Learners
+from verirec.training.losses import LogLoss
+from verirec.training.objective import Objective, PseudoLabels
+from verirec.training.solvers import Solver
+from verirec.training.solvers.gradient import GradientSolver
+from verirec.training.solvers.sweep import SweepSolver, compiled_rows
+
+SOLVERS: Final = ("auto", "gradient", "sweep")
+_SLOW: Final = 0.2
+"""Of the way down, what is gone at once where the loss may have no minimum: else the best state is passed by."""
+_LARGE: Final = 200_000
+"""Rows from which on it matters whether there is a compiler."""
+
+
+def choose_solver(
+    wanted: str, objective: Objective, models: Learners, data: TrainingData, threads: int, *, has_minimum: bool
+) -> Solver:
+    """Return sweeps where they fit and are wanted, else gradients.
+
+    Where the loss may have no minimum, held-out rows decide where to stop on the way down. Adam's many short steps give
+    them more to choose from: "auto" takes those.
+
+    Parameters
+    ----------
+    wanted
+        "auto", "gradient" or "sweep".
+    objective, models, data
+        What is lowered, by what, and on which rows.
+    threads
+        That sweeps may use.
+    has_minimum
+        Whether the penalty makes sure that the loss has a minimum, which is what sweeps go to.
+    """
+    if wanted == "gradient" or (wanted == "auto" and not has_minimum):
+        return GradientSolver(objective, models, data)
+    why_not = why_no_sweeps(objective, models, data)
+    if not isinstance(objective, PseudoLabels) or why_not is not None:
+        if wanted == "sweep":
+            raise no_sweeps(why_not or "")
+        return GradientSolver(objective, models, data)
+    if compiled_rows() is None and (wanted == "sweep" or len(data.log) >= _LARGE):
+        warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
+    return SweepSolver(objective, models, data, threads, 1.0 if has_minimum else _SLOW)
+
+
+def why_no_sweeps(objective: Objective, models: Learners, data: TrainingData) -> str | None:
+    """Say why sweeps do not fit; `None` where they do."""
+    if not isinstance(objective, PseudoLabels):
+        return "its objective is not one of pseudo-labels"
+    if isinstance(objective.correction, Forward):
+        return "sweeps are for correction='none' and 'surrogate'"
+    if not isinstance(objective.correction.loss, LogLoss):
+        return 'sweeps are for loss="log"'
+    if not all(isinstance(one.model, FactorModel) for one in models.by_name.values()):
+        return 'sweeps are for models "mf", "constants" and "features"'
+    if data.device.type != "cpu":
+        return 'sweeps are for device="cpu"'
+    return None
+
+
+def no_sweeps(why: str) -> ParameterError:
+    """Make the error of a method that cannot be trained by sweeps."""
+    return ParameterError(
+        f'solver="sweep": {why}; take "auto" or "gradient" (`verirec methods` lists those with sweeps)'
+    )

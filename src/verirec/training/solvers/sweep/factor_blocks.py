@@ -1,0 +1,168 @@
+"""A factor model as two matrices: every logit is an inner product of a user's row and an item's, plus a constant."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from verirec.models.factors import FactorModel, Penalties
+from verirec.training.solvers.sweep.arrays import large_array
+
+
+class Side(NamedTuple):
+    """What is improved at once, users or items, and what it meets.
+
+    Parameters
+    ----------
+    own, other
+        Matrices of the factor blocks, shapes (n, d) and (m, d).
+    columns
+        Which columns of `own` are parameters; the same ones of `other` are what they are multiplied by.
+    ridge
+        Their penalties, shape (k,).
+    """
+
+    own: Tensor
+    other: Tensor
+    columns: slice
+    ridge: Tensor
+
+    @property
+    def parameters(self) -> Tensor:
+        """What is improved, shape (n, k): a view."""
+        return self.own[:, self.columns]
+
+    @property
+    def inputs(self) -> Tensor:
+        """What it is multiplied by, shape (m, k): a view."""
+        return self.other[:, self.columns]
+
+
+class FactorBlocks:
+    r"""The rows of users and items of a factor model.
+
+    A user's row is :math:`[b_u, u_u, 1, x_u^\top A]`, an item's :math:`[1, v_i, b_i, y_i]`, where x and y are features
+    with a 1 behind them and the propensity's logit, and A holds all their weights. The model's own factors and
+    constants become views of these rows: what is improved here is improved there.
+
+    Parameters
+    ----------
+    model
+        Whose parameters it is; they are moved here.
+    penalties
+        Of its parameters.
+    scale
+        What penalties are multiplied by: pairs of the grid for each row of the log.
+    """
+
+    def __init__(self, model: FactorModel, penalties: Penalties, scale: float) -> None:
+        self.model, k = model, model.dim
+        self.features = Features(model, penalties.features * scale) if model.has_features else None
+        width = k + 2 + (0 if self.features is None else self.features.items.shape[1])
+        self.users, self.items = (large_array(n, width).zero_() for n in model.shape)
+        self.users[:, k + 1] = self.items[:, 0] = 1
+        with torch.no_grad():
+            if k:
+                _move(model.user_factors, self.users[:, 1 : k + 1])
+                _move(model.item_factors, self.items[:, 1 : k + 1])
+            if model.constants:
+                _move(model.user_constants, self.users[:, 0])
+                _move(model.item_constants, self.items[:, k + 1])
+            if self.features is not None:
+                self.items[:, k + 2 :] = self.features.items
+        self.refresh_features()
+        factors = torch.full((k,), penalties.factors * scale)
+        own = torch.full((1 if model.constants else 0,), penalties.constants * scale)
+        start, end = (0, k + 2) if model.constants else (1, k + 1)
+        self.sides = (
+            Side(self.users, self.items, slice(start, k + 1), torch.cat([own, factors])),
+            Side(self.items, self.users, slice(1, end), torch.cat([factors, own])),
+        )
+
+    @property
+    def constant(self) -> float:
+        """What all logits have in common."""
+        return float(self.model.constant.detach()) if self.model.constants else 0.0
+
+    def start_from(self, logit: float) -> None:
+        """Set what all logits have in common."""
+        if self.model.constants:
+            self.model.constant.fill_(logit)
+
+    def centre(self) -> None:
+        """Move the mean of the users' and of the items' constants into that of all: it alone has no penalty."""
+        if self.model.constants:
+            with torch.no_grad():
+                for own in (self.model.user_constants, self.model.item_constants):
+                    mean = own.mean()
+                    own.sub_(mean)
+                    self.model.constant.add_(mean)
+
+    def refresh_features(self) -> None:
+        """Bring the users' rows up to date with the weights of features."""
+        if self.features is not None:
+            self.users[:, self.model.dim + 2 :] = self.features.users @ self.features.matrix()
+
+
+def _move(parameter: Tensor, place: Tensor) -> None:
+    place.copy_(parameter)
+    parameter.data = place
+
+
+class Features:
+    r"""All weights of features as one matrix A between users' and items' features, :math:`x_u^\top A\, y_i`.
+
+    x and y have the propensity's logit and a 1 behind the features, where there are such: weights of a user's features
+    alone meet the items' 1, and those of the propensity's logit are one and the same for both sides.
+
+    Parameters
+    ----------
+    model
+        Whose weights it is.
+    ridge
+        Their penalty.
+    """
+
+    def __init__(self, model: FactorModel, ridge: float) -> None:
+        self.model, self.ridge = model, ridge
+        self.users = self._widened(model.shape[0], model.user_features, model.user_logits)
+        self.items = self._widened(model.shape[1], model.item_features, model.item_logits)
+        names = ("interactions", "user_weights", "item_weights", "logit_weight")
+        self.names = [name for name in names if hasattr(model, name)]
+
+    @staticmethod
+    def _widened(n: int, features: Tensor | None, logits: Tensor | None) -> Tensor:
+        parts = [torch.zeros(n, 0) if features is None else features]
+        parts.append(torch.zeros(n, 1) if logits is None else logits[:, None])
+        return torch.cat([*parts, torch.ones(n, 1)], 1)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The model's own, detached, in the order of the names."""
+        return [getattr(self.model, name).detach() for name in self.names]
+
+    def matrix(self, weights: list[Tensor] | None = None) -> Tensor:
+        """Put weights, by default the model's, where they belong in A."""
+        found = dict(zip(self.names, self.weights if weights is None else weights, strict=True))
+        matrix = torch.zeros(self.users.shape[1], self.items.shape[1])
+        if "interactions" in found:
+            matrix[:-2, :-2] = found["interactions"]
+        if "user_weights" in found:
+            matrix[:-2, -1] = found["user_weights"]
+        if "item_weights" in found:
+            matrix[-1, :-2] = found["item_weights"]
+        if "logit_weight" in found:
+            matrix[-2, -1] = matrix[-1, -2] = found["logit_weight"]
+        return matrix
+
+    def parts(self, matrix: Tensor) -> list[Tensor]:
+        """Take from a gradient of A those of the weights: the adjoint of `matrix`."""
+        places = {
+            "interactions": matrix[:-2, :-2],
+            "user_weights": matrix[:-2, -1],
+            "item_weights": matrix[-1, :-2],
+            "logit_weight": matrix[-2, -1] + matrix[-1, -2],
+        }
+        return [places[name] for name in self.names]

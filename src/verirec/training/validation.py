@@ -1,0 +1,78 @@
+"""Validation: an honest estimate of the error on rows that were held out, and how long to wait for a better one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimation.catalogue import ESTIMATORS, Estimator
+from verirec.estimation.estimate import make_problem
+from verirec.estimation.inputs import Rates
+from verirec.estimation.rows import LoggedPairs
+from verirec.models import Model
+from verirec.nuisance.propensities import Propensities
+from verirec.training.model_cells import ModelCells
+
+MOST_LOGIT: Final = 4.0
+"""Logits are cut off at it before they are judged: else a corrected loss, unbounded below, rewards overconfidence."""
+SAMPLE: Final = 20_000
+"""Unobserved pairs that stand for all, in estimators that look at them."""
+
+
+class Validator:
+    """The error on held-out rows by one estimator, the same rows and the same unobserved pairs each time.
+
+    Parameters
+    ----------
+    log
+        The held-out rows.
+    propensities
+        Of this part of the log.
+    estimator
+        Its name.
+    rates
+        Noise rates, for those that correct for noise.
+    loss
+        Its name.
+    seed
+        Of the sample of unobserved pairs.
+    """
+
+    def __init__(
+        self, log: FeedbackLog, propensities: Propensities, estimator: str, rates: Rates | None, loss: str, seed: int
+    ) -> None:
+        self.pairs, self.rates, self.loss, self.seed = LoggedPairs(log, propensities), rates, loss, seed
+        self.estimator: Estimator = ESTIMATORS[estimator]
+
+    def __call__(self, model: Model) -> float:
+        """Estimate the error of a model as it is now."""
+        log = self.pairs.log
+        cells = ModelCells(model, (log.n_users, log.n_items), MOST_LOGIT)
+        problem = make_problem(
+            cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed
+        )
+        return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
+
+
+@dataclass
+class Patience:
+    """Waits for a better value, and gives up after a number of evaluations without one."""
+
+    most: int | None
+    best: float = float("inf")
+    best_epoch: int = 0
+    waited: int = 0
+
+    def better(self, value: float, epoch: int) -> bool:
+        """Take note of a value; tell whether it is the best so far."""
+        if value < self.best:
+            self.best, self.best_epoch, self.waited = value, epoch, 0
+            return True
+        self.waited += 1
+        return False
+
+    @property
+    def over(self) -> bool:
+        """Whether it has waited long enough."""
+        return self.most is not None and self.waited >= self.most
