@@ -14,6 +14,10 @@ from typing import Any
 from unittest import SkipTest
 from unittest.mock import patch
 
+# Workers share the cores, so each has one thread for linear algebra: two would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -27,8 +27,8 @@ THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 def ours(users: np.ndarray, items: np.ndarray, constants: bool = False) -> Callable[[], np.ndarray]:
     import torch
 
-    from verirec.training.recommendations import top_items
     from verirec.models import FactorModel
+    from verirec.training.recommendations import top_items
 
     torch.set_num_threads(THREADS)
     model = FactorModel(len(users), len(items), DIM, constants=constants, random=torch.Generator())

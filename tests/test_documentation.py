@@ -71,7 +71,7 @@ def table_of_methods():
     """Give the table of all methods as the catalogue has it."""
     lines = ["| method | class | what it does | selection | noise |", "|---|---|---|---|---|"]
     for name, one in verirec.methods.catalogue.items():
-        marks = ("yes" if mark else "" for mark in (one.uses_propensities, one.needs_rates))
+        marks = ("yes" if mark else "" for mark in (one.uses_propensities, one.correction != "none"))
         lines.append(f"| `{name}` | `{one.__name__}` | {one.summary} | {' | '.join(marks)} |")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from conftest import REPOSITORY
-from verirec.cli import reproduce
+from verirec.studies.cli import reproduce
 from verirec.studies.semi_synthetic import Population, WorkerEndedError, table1_plan
 from verirec.studies.semi_synthetic.page import read_results
 from verirec.studies.semi_synthetic.words import row_in_words, rows_of, table1_cell

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.training.saving import FACTS, TENSORS
 from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.saving import FACTS, TENSORS
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (60, 80)
@@ -246,7 +246,7 @@ def test_the_logs_column_of_labels_is_never_taken_for_the_truth(here, tmp_path, 
     for name, audit in (("short", "audit_strings.csv"), ("long", tmp_path / "plan.csv")):
         options = ("--rating", "label", "--audit", audit, "--out", tmp_path / name)
         assert here("train", "strings.csv", "--method", "ome-dr", *options, *QUICK)[0] == 0
-    assert vr.load(tmp_path / "long").noise_rates_.rho01 == vr.load(tmp_path / "short").noise_rates_.rho01 > 0
+    assert vr.load(tmp_path / "long").noise_rates.rho01 == vr.load(tmp_path / "short").noise_rates.rho01 > 0
 
 
 # What is stopped goes on

@@ -84,12 +84,18 @@ def test_the_same_seed_gives_the_same_result(world, predictions, name, way):
         assert of(4).value != of(3).value
 
 
-@pytest.mark.parametrize("way", [{}, {"imputation": "model", "sample": 100}], ids=["all cells", "sample"])
-def test_the_company_of_other_estimators_changes_nothing(world, predictions, name, way):
-    options = {"propensities": world.propensities, "noise_rates": RATES} | way
-    together = vr.estimate(predictions, world.log, estimators="all", **options)
-    reverse = vr.estimate(predictions, world.log, estimators=list(ESTIMATORS)[::-1], **options)
-    assert estimated(world, predictions, name, **way) == together[name] == reverse[name]
+@pytest.fixture(scope="module", params=[{}, {"imputation": "model", "sample": 100}], ids=["all cells", "sample"])
+def in_company(request, world, predictions):
+    """A way of estimating, and all estimators by it, in two orders."""
+    options = {"propensities": world.propensities, "noise_rates": RATES} | request.param
+    orders = "all", list(ESTIMATORS)[::-1]
+    return request.param, [vr.estimate(predictions, world.log, estimators=names, **options) for names in orders]
+
+
+def test_the_company_of_other_estimators_changes_nothing(world, predictions, in_company):
+    way, (together, reverse) = in_company
+    for name in ESTIMATORS:
+        assert estimated(world, predictions, name, **way) == together[name] == reverse[name], name
 
 
 def test_it_says_what_it_rests_on(world, predictions, name):

@@ -48,11 +48,10 @@ def test_the_noise_corrected_estimates_are_right_on_average_under_true_propensit
     assert abs(z_of_mean([one[name].value for one in estimates], truth)) < largest_z(6)
 
 
-@pytest.mark.parametrize("imputation", ["constant", "model"])
 @pytest.mark.parametrize("name", ["ips", "dr", "mrdr"])
-def test_without_noise_the_weighted_estimates_are_right_on_average(name, imputation):
-    truth, estimates = redrawn(False, imputation)
-    assert abs(z_of_mean([one[name].value for one in estimates], truth)) < largest_z(6)
+def test_without_noise_the_weighted_estimates_are_right_on_average(name):
+    truth, estimates = redrawn(False, "constant")
+    assert abs(z_of_mean([one[name].value for one in estimates], truth)) < largest_z(3)
 
 
 @pytest.mark.parametrize("name", ["naive", "ips", "dr", "mrdr", "ome"])

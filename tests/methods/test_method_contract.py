@@ -75,7 +75,7 @@ class TwoTowers(nn.Module):
 
 def test_the_catalogue_has_the_methods_of_the_papers_table():
     """And more: a method is added by one file and one line."""
-    assert set(PAPER) <= set(EVERY)
+    assert set(PAPER) < set(EVERY)
     assert all(catalogue[name].name == name and catalogue[name].paper and catalogue[name].summary for name in EVERY)
     assert len({catalogue[name].summary for name in EVERY}) == len(EVERY)
 

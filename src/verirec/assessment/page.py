@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from markupsafe import Markup
 
-from verirec.assessment.findings import Findings
+from verirec.assessment.findings import AssessedRecommender, Findings
 from verirec.assessment.plots import (
     break_even_plot,
     estimates_plot,
@@ -16,6 +17,7 @@ from verirec.assessment.plots import (
     surface_plot,
 )
 from verirec.assessment.sentences import conclusions, coverage
+from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.pages.figures import as_svg
 from verirec.pages.rendering import render
@@ -24,28 +26,13 @@ SUSPECTS: Final = 20
 SURFACES: Final = 3
 MOST_ACTIVE: Final = 0.1
 
+Kinds = dict[str, Estimate | EstimateRange]
+
 
 def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
     """Return the self-contained HTML page."""
     measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
-    kinds = {
-        name: {
-            "as logged": one.estimates["naive"],
-            "corrected for selection": one.estimates[one.selection_only],
-            "corrected for selection and noise": one.estimates[one.main],
-        }
-        for name, one in found.recommenders.items()
-    }
-    of_rows = found.propensities.at(found.log.users, found.log.items)
-    plots = {
-        "propensities": as_svg(
-            propensity_plot(np.asarray(of_rows, dtype=np.float64), found.grid_propensities), "propensities"
-        ),
-        "estimates": as_svg(estimates_plot(kinds, found.truth, measure), "estimates") if kinds else None,
-        "noise": None
-        if isinstance(found.noise, GroupedNoiseRates)
-        else as_svg(noise_plot(found.noise, found.confidence), "noise"),
-    }
+    kinds = {name: _kinds(one) for name, one in found.recommenders.items()}
     return render(
         "verirec.assessment",
         template,
@@ -54,13 +41,10 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         kinds=kinds,
         measure=measure,
-        plots=plots,
+        plots=_plots(found, kinds, measure),
         surfaces=_surfaces(found),
         suspects=_suspect_rows(found),
-        crowd={
-            "users": _crowd(found.log.users, found.log.n_users),
-            "items": _crowd(found.log.items, found.log.n_items),
-        },
+        crowd={name: _crowd(getattr(found.log, name), getattr(found.log, f"n_{name}")) for name in ("users", "items")},
         is_region=isinstance(found.noise, NoiseRegion),
         is_grouped=isinstance(found.noise, GroupedNoiseRates),
         rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
@@ -69,40 +53,42 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
     )
 
 
+def _kinds(one: AssessedRecommender) -> Kinds:
+    """Return a recommender's estimates by what they are corrected for."""
+    return {
+        "as logged": one.estimates["naive"],
+        "corrected for selection": one.estimates[one.selection_only],
+        "corrected for selection and noise": one.estimates[one.main],
+    }
+
+
+def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, Markup | None]:
+    """Draw propensities, estimates and noise; `None` where there is nothing to draw."""
+    of_rows = np.asarray(found.propensities.at(found.log.users, found.log.items), dtype=np.float64)
+    noise = found.noise
+    return {
+        "propensities": as_svg(propensity_plot(of_rows, found.grid_propensities), "propensities"),
+        "estimates": as_svg(estimates_plot(kinds, found.truth, measure), "estimates") if kinds else None,
+        "noise": None if isinstance(noise, GroupedNoiseRates) else as_svg(noise_plot(noise, found.confidence), "noise"),
+    }
+
+
 def _surfaces(found: Findings) -> list[dict[str, Any]]:
     """Draw the surfaces: of every two recommenders where they change places, or of the only one."""
     varied = found.sensitivity
     if varied is None:
         return []
     rates, loss = found.noise if isinstance(found.noise, NoiseRates) else None, f"{found.loss} loss"
-    drawn = [
-        {
-            "title": "Wrong propensities",
-            "plot": as_svg(propensity_range_plot(varied, f"{loss}, self-normalised"), "range"),
-            "kind": "propensities",
-        }
-    ]
+    ranges = as_svg(propensity_range_plot(varied, f"{loss}, self-normalised"), "range")
+    drawn: list[dict[str, Any]] = [{"title": "Wrong propensities", "plot": ranges, "kind": "propensities"}]
     pairs = [(one.first, one.second) for one in found.comparisons if {one.first, one.second} <= set(varied.surfaces)]
     for first, second in pairs[:SURFACES]:
-        drawn.append(
-            {
-                "title": f"{first} or {second}, at other noise rates",
-                "plot": as_svg(break_even_plot(varied, first, second, rates=rates), f"pair{len(drawn)}"),
-                "kind": "pair",
-                "first": first,
-                "second": second,
-            }
-        )
-    if not pairs:
-        for name in list(varied.surfaces)[:SURFACES]:
-            drawn.append(
-                {
-                    "title": f"{name}, at other noise rates",
-                    "plot": as_svg(surface_plot(varied, name, loss, rates=rates), f"surface{len(drawn)}"),
-                    "kind": "one",
-                    "first": name,
-                }
-            )
+        plot = as_svg(break_even_plot(varied, first, second, rates=rates), f"pair{len(drawn)}")
+        title = f"{first} or {second}, at other noise rates"
+        drawn.append({"title": title, "plot": plot, "kind": "pair", "first": first, "second": second})
+    for name in [] if pairs else list(varied.surfaces)[:SURFACES]:
+        plot = as_svg(surface_plot(varied, name, loss, rates=rates), f"surface{len(drawn)}")
+        drawn.append({"title": f"{name}, at other noise rates", "plot": plot, "kind": "one", "first": name})
     return drawn
 
 

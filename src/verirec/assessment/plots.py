@@ -24,24 +24,12 @@ def estimates_plot(
     """Draw estimates with their intervals: one line a recommender and kind of estimate, and the truth if known."""
 
     def draw(figure: Figure) -> None:
-        kinds = list(next(iter(rows.values())))
         axes = figure.add_subplot()
-        step = 1 / (len(kinds) + 1.5)
         handles: dict[str, Any] = {}
         for row, (name, estimates) in enumerate(reversed(list(rows.items()))):
-            for place, (kind, one) in enumerate(estimates.items()):
-                height = row + (len(kinds) / 2 - place) * step
-                colour, marker = COLOURS[kinds.index(kind)], MARKERS[kinds.index(kind)]
-                axes.plot(one.interval, [height] * 2, color=colour, linewidth=2, solid_capstyle="butt")
-                # A range has two ends and nothing between them that is more likely than the rest.
-                ends = one.range if isinstance(one, EstimateRange) else (one.value,)
-                if isinstance(one, EstimateRange):
-                    axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
-                (handles[kind],) = axes.plot(
-                    ends, [height] * len(ends), marker, color=colour, markersize=8, linestyle="none"
-                )
+            handles |= _draw_estimates(axes, row, estimates)
             if name in truth:
-                low = row - (len(kinds) / 2) * step
+                low = row - (len(estimates) / 2) * _step(estimates)
                 (handles["truth"],) = axes.plot(
                     truth[name], low, "D", color=TRUTH_COLOUR, markersize=8, linestyle="none"
                 )
@@ -57,31 +45,40 @@ def estimates_plot(
     return make_figure(draw, height=1.0 + 1.1 * len(rows))
 
 
+def _draw_estimates(axes: Any, row: int, estimates: Mapping[str, Estimate | EstimateRange]) -> dict[str, Any]:
+    """Draw a recommender's estimates, one below the other, and return what stands for each in the legend."""
+    handles = {}
+    for place, (kind, one) in enumerate(estimates.items()):
+        height = row + (len(estimates) / 2 - place) * _step(estimates)
+        colour, marker = COLOURS[place], MARKERS[place]
+        axes.plot(one.interval, [height] * 2, color=colour, linewidth=2, solid_capstyle="butt")
+        # A range has two ends and nothing between them that is more likely than the rest.
+        ends = one.range if isinstance(one, EstimateRange) else (one.value,)
+        if isinstance(one, EstimateRange):
+            axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
+        (handles[kind],) = axes.plot(ends, [height] * len(ends), marker, color=colour, markersize=8, linestyle="none")
+    return handles
+
+
+def _step(estimates: Mapping[str, Any]) -> float:
+    """Return the distance between a recommender's estimates, where recommenders are 1 apart."""
+    return 1 / (len(estimates) + 1.5)
+
+
 def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
     """Draw how likely the logged pairs, and all pairs, were to be logged."""
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        both = np.concatenate([of_rows, of_grid])
-        bins = np.geomspace(max(both.min(), 1e-9), min(both.max() * 1.001, 1.0), 40)
-        if bins[-1] <= bins[0]:
-            bins = np.array([both.min() / 1.1, both.max() * 1.1])
+        bins = _bins(np.concatenate([of_rows, of_grid]))
         for values, label, colour, hatch in (
             (of_grid, "all pairs", "#bbbbbb", None),
             (of_rows, "logged pairs", COLOURS[0], "///"),
         ):
             if len(values):
                 shares = np.full(len(values), 1 / len(values))
-                axes.hist(
-                    values,
-                    bins.tolist(),
-                    weights=shares,
-                    label=label,
-                    histtype="stepfilled",
-                    alpha=0.55,
-                    color=colour,
-                    hatch=hatch,
-                )
+                look: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.55, "color": colour, "hatch": hatch}
+                axes.hist(values, bins.tolist(), weights=shares, label=label, **look)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_minor_formatter(lambda value, _: "")
@@ -91,6 +88,12 @@ def propensity_plot(of_rows: Array, of_grid: Array) -> Figure:
         plain_axes(axes)
 
     return make_figure(draw, height=3.2)
+
+
+def _bins(values: Array) -> Array:
+    """Part propensities into forty steps of one ratio; into one step where all are the same."""
+    bins = np.geomspace(max(values.min(), 1e-9), min(values.max() * 1.001, 1.0), 40)
+    return bins if bins[-1] > bins[0] else np.array([values.min() / 1.1, values.max() * 1.1])
 
 
 def noise_plot(noise: NoiseRates | NoiseRegion, confidence: float) -> Figure:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verirec.assessment.findings import Findings
+from verirec.assessment.findings import Comparison, Findings
 from verirec.assessment.sentences import conclusions
 from verirec.losses import NoiseRates, NoiseRegion
 
@@ -25,23 +25,24 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
             name: {estimator: estimate.to_dict() for estimator, estimate in one.estimates.items()}
             for name, one in found.recommenders.items()
         },
-        "comparisons": [
-            {
-                "first": one.first,
-                "second": one.second,
-                "naive": one.naive.to_dict(),
-                "corrected": one.corrected.to_dict(),
-                "check": None if one.check is None else one.check.to_dict(),
-                "established": one.established,
-                "flip_factor": one.flip_factor if np.isfinite(one.flip_factor) else None,
-            }
-            for one in found.comparisons
-        ],
+        "comparisons": [_comparison(one) for one in found.comparisons],
         "sensitivity": _sensitivity_numbers(found),
         "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),
         "pairs_to_ask_about": None if found.plan is None else len(found.plan),
         "conclusions": conclusions(found),
         "warnings": list(found.warnings),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {
+        "first": one.first,
+        "second": one.second,
+        "naive": one.naive.to_dict(),
+        "corrected": one.corrected.to_dict(),
+        "check": None if one.check is None else one.check.to_dict(),
+        "established": one.established,
+        "flip_factor": one.flip_factor if np.isfinite(one.flip_factor) else None,
     }
 
 

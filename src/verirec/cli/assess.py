@@ -38,7 +38,7 @@ def assess_command(
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
     seed: Seed = 0,
 ) -> None:
-    """Tell how selective and how noisy a log is, and how good each recommender really is, on one page.
+    """Report how selective and noisy a log is, and how good each recommender really is, on one page.
 
     Example: verirec assess ratings.csv --positive-from 4 --predictions mine=scores.csv --out assessment
     """

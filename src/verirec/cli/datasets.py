@@ -26,7 +26,7 @@ def datasets(
     data: DataFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List the data sets, where each was found, and how to get the others.
+    """List the data sets: where each of them is, or how to get it.
 
     Example: verirec datasets --data ~/data
     """
@@ -74,10 +74,10 @@ def _print_table(home: Path, found: dict[str, Path | None]) -> None:
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A data set's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that verirec datasets lists.")],
     data: DataFolder = None,
 ) -> None:
-    """Download a data set whose makers let anyone do so, and check it.
+    """Download a data set that anyone may download, and check it.
 
     Example: verirec datasets fetch movielens-100k --data ~/data
     """

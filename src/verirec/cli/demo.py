@@ -20,7 +20,7 @@ def demo(
     out: OutFolder = Path("verirec-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated world.")] = 0,
 ) -> None:
-    """Judge two recommenders in a simulated world whose truth is known.
+    """Assess two recommenders in a simulated world whose truth is known.
 
     Example: verirec demo --out demo
     """

@@ -27,8 +27,7 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
-from verirec.data import FeedbackLog
-from verirec.data.predictions import PredictionsLike
+from verirec.data import FeedbackLog, PredictionsLike
 from verirec.estimation import Estimates, estimate
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
@@ -114,10 +113,14 @@ def estimate_command(
     scores: ScoreOptions,
     estimators: Annotated[
         str | None,
-        of_estimates(help="Comma-separated names, or all; by default naive, ips, dr and their corrected forms."),
+        of_estimates(
+            help="Comma-separated names, or all; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr."
+        ),
     ] = None,
-    imputation: Annotated[str, of_estimates(help="constant or model.")] = "constant",
-    interval: Annotated[str, of_estimates(help="delta, or bootstrap over users.")] = "delta",
+    imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
+    interval: Annotated[
+        str, of_estimates(help="How intervals are computed: delta, or bootstrap over users.")
+    ] = "delta",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -57,7 +57,7 @@ def show(results: dict[str, Estimates], noise: Noise, log: FeedbackLog, how: Est
     )
     console.print(_table(results))
     if noise.rates is None:
-        hint = "Labels are taken for the truth; give --rho01 and --rho10, --audit or --region to correct them."
+        hint = "Labels are taken as true; give --rho01 and --rho10, --audit or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 

@@ -24,12 +24,12 @@ app = typer.Typer(add_completion=False)
 @takes_groups
 def evaluate_command(
     model: ModelFolder,
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="Ratings to judge by: clean, and not trained on.")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="Test ratings: clean, and not used in training.")],
     ratings: RatingsOptions,
     k: Annotated[int, typer.Option("-k", min=1, help="Depth of the ranking metrics.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a trained recommender on test ratings, taken as they are.
+    """Evaluate a trained recommender on test ratings, without any correction.
 
     Example: verirec evaluate model test.csv --positive-from 4 -k 5
     """

@@ -29,7 +29,7 @@ from verirec.nuisance.propensities import (
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
-of_log = partial(typer.Option, rich_help_panel="The log")
+of_log = partial(typer.Option, rich_help_panel="How ratings are read")
 of_noise = partial(typer.Option, rich_help_panel="Noise")
 of_propensities = partial(typer.Option, rich_help_panel="Propensities")
 of_estimates = partial(typer.Option, rich_help_panel="Estimates")
@@ -42,19 +42,18 @@ def named_path(given: str | Path) -> Path:
     return Path(given)
 
 
-Confidence = Annotated[float, of_estimates(help="Confidence level of the intervals.")]
 OutFolder = Annotated[
     Path,
     typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and summary.json."),
 ]
 OutFile = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The CSV file to write.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for everything that is drawn at random.")]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 PREDICTIONS_HELP: Final = (
-    "NAME=FILE, once per recommender: a table with user, item and score; .npy, a matrix; .npz, factors; or the folder "
-    "that verirec train wrote."
+    "NAME=FILE, once per recommender: a table of user, item and score, a .npy matrix, .npz factors, or a folder that "
+    "verirec train wrote."
 )
 
 
@@ -65,9 +64,9 @@ class RatingsOptions:
     user: Annotated[str | None, of_log(help="The column of users.")] = None
     item: Annotated[str | None, of_log(help="The column of items.")] = None
     rating: Annotated[str | None, of_log(help="The column of ratings or labels.")] = None
-    positive_from: Annotated[float | None, of_log(help="Ratings of at least this are positive.")] = None
+    positive_from: Annotated[float | None, of_log(help="Ratings of at least this count as positive.")] = None
     delimiter: Annotated[
-        str | None, of_log(help="The character between fields, if the file's ending does not say; \\\\t is a tab.")
+        str | None, of_log(help="The character between fields, if the file's ending does not say; \\t is a tab.")
     ] = None
 
     @property
@@ -95,7 +94,7 @@ class LogOptions(RatingsOptions):
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
     timestamp: Annotated[str | None, of_log(help="The column of times.")] = None
     duplicates: Annotated[
-        str, of_log(help="What a pair with several rows is: an error, or its first, last, latest or highest row.")
+        str, of_log(help="Which row of a pair counts if it has several: first, last, latest or highest; or error.")
     ] = "error"
     all_users: Annotated[
         Path | None, of_log(help="Text file of all user ids, one per line, if some are not in the log.")
@@ -188,8 +187,8 @@ class NoiseOptions(RateOptions):
 class EstimateOptions:
     """How an estimate is made, by the names that `verirec.estimate` has."""
 
-    loss: Annotated[str, of_estimates(help="log, squared or absolute.")] = "log"
-    confidence: Confidence = 0.95
+    loss: Annotated[str, of_estimates(help="Loss: log, squared or absolute.")] = "log"
+    confidence: Annotated[float, of_estimates(help="Confidence level of the intervals.")] = 0.95
     clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None
     sample: Annotated[
         int | None, of_estimates(help="Visit this many random unobserved pairs instead of all of them.")

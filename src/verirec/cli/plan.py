@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from verirec.cli.groups import takes_groups
-from verirec.cli.options import Confidence, LogOptions, OutFile, RateOptions, Seed
+from verirec.cli.options import LogOptions, OutFile, RateOptions, Seed
 from verirec.exceptions import ParameterError
 from verirec.nuisance.noise_rates import AuditPlan, plan_labels
 from verirec.pages.writing import check_writable_file, write_table
@@ -25,12 +25,12 @@ def plan_command(
     out: OutFile,
     guess: RateOptions,
     half_width: Annotated[float, typer.Option(help="Wanted half-width of the intervals of both noise rates.")] = 0.03,
-    confidence: Confidence = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence level of these intervals.")] = 0.95,
     seed: Seed = 0,
 ) -> None:
-    """Choose the pairs to ask people about, and write them as a CSV file whose true_label is to be filled in.
+    """Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.
 
-    --rho01 and --rho10 are what you guess the noise rates to be. `verirec assess --audit` reads the file back.
+    --rho01 and --rho10 are your guess of the noise rates. `verirec assess --audit` reads the file back.
 
     Example: verirec plan ratings.csv --positive-from 4 --half-width .03 --out audit.csv
     """

@@ -28,7 +28,7 @@ def recommend_command(
     exclude: Annotated[Path | None, typer.Option(help="A log whose pairs are left out.")] = None,
     out: Annotated[Path | None, typer.Option(help="CSV file to write; by default a table is shown.")] = None,
 ) -> None:
-    """Return users their best items.
+    """Recommend items to users.
 
     Example: verirec recommend model --users ann,bob -k 5 --exclude ratings.csv
     """

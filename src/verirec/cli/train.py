@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False)
 @takes_groups
 def train_command(
     log: LogOptions,
-    method: Annotated[str, typer.Option(help="A name of those that `verirec methods` lists.")],
+    method: Annotated[str, typer.Option(help="One of those that verirec methods lists.")],
     out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
     noise: NoiseOptions,
     propensity: PropensityOptions,
@@ -37,9 +37,7 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a stopped run of the same command was.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Train a recommender on a log.

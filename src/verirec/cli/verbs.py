@@ -10,24 +10,25 @@ import typer.main
 from typer.core import TyperGroup
 
 VERBS: Final = {
-    "demo": "Judge two recommenders in a simulated world whose truth is known.",
-    "assess": "Tell how selective and how noisy a log is, and how good each recommender really is, on one page.",
-    "plan": "Choose the pairs to ask people about, and write them as a CSV file whose true_label is to be filled in.",
+    "demo": "Assess two recommenders in a simulated world whose truth is known.",
+    "assess": "Report how selective and noisy a log is, and how good each recommender really is, on one page.",
+    "plan": "Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.",
     "estimate": "Estimate how good each recommender really is.",
     "train": "Train a recommender on a log.",
-    "evaluate": "Judge a trained recommender on test ratings, taken as they are.",
-    "recommend": "Return users their best items.",
-    "methods": "List the methods.",
-    "datasets": "List the data sets, where each was found, and how to get the others.",
-    "reproduce": "Run the paper's studies again: the semi-synthetic one as printed and done right, Table 2 under equal "
-    "tuning.",
+    "evaluate": "Evaluate a trained recommender on test ratings, without any correction.",
+    "recommend": "Recommend items to users.",
+    "methods": "List the methods that verirec train knows.",
+    "datasets": "List the data sets: where each of them is, or how to get it.",
+    "reproduce": "Rerun the paper's studies: Table 1 and Figure 1 as printed and done right, Table 2 tuned equally.",
 }
 """What each does, as the first line of its own help says."""
 
 
 def command_of(verb: str) -> Any:
     """Import the module of a verb, and return the command that its `app` makes."""
-    return typer.main.get_command(import_module(f"verirec.cli.{verb.replace('-', '_')}").app)
+    # Nothing of the library imports the studies: their verb is found by the name of its module.
+    module = "verirec.studies.cli.reproduce" if verb == "reproduce" else f"verirec.cli.{verb.replace('-', '_')}"
+    return typer.main.get_command(import_module(module).app)
 
 
 def called(words: Sequence[str]) -> tuple[Any, list[str]]:

@@ -5,7 +5,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_log
 from verirec.data.ids import IdMap
 from verirec.data.prediction_files import read_predictions
-from verirec.data.predictions import Factors, as_predictions
+from verirec.data.predictions import Factors, PredictionsLike, as_predictions
 from verirec.data.splits import Split, UnbiasedSplit, split, split_unbiased
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Factors",
     "FeedbackLog",
     "IdMap",
+    "PredictionsLike",
     "Split",
     "UnbiasedSplit",
     "as_predictions",

@@ -116,17 +116,19 @@ class Grid:
 
         For functions that spend their time inside NumPy, which lets go of the lock there.
         """
-        return self._mapped(function, list(self.blocks(random)), lambda block: len(block[0]) * len(block[1]), parallel)
+        walk = list(self.blocks(random))
+        sizes = [len(users) * len(items) for users, items in walk]
+        return zip(walk, self._mapped(function, walk, sizes, parallel), strict=True)
 
     def _mapped(
-        self, function: Callable[[Block], Result], walk: list[Block], size: Callable[[Block], int], parallel: bool
-    ) -> Iterator[tuple[Block, Result]]:
-        done, total = 0, sum(map(size, walk))
+        self, function: Callable[[Block], Result], walk: list[Block], sizes: list[int], parallel: bool
+    ) -> Iterator[Result]:
+        done, total = 0, sum(sizes)
         with ThreadPoolExecutor(max_workers=self.threads) as workers:
             results = workers.map(function, walk) if parallel and len(walk) > 1 else map(function, walk)
-            for block, result in zip(walk, results, strict=True):
-                yield block, result
-                done += size(block)
+            for size, result in zip(sizes, results, strict=True):
+                yield result
+                done += size
                 if self.progress is not None:
                     self.progress(done, total)
 
@@ -142,8 +144,8 @@ class Grid:
         else:
             users, items = self.sample(self.sample_cells, np.random.default_rng(0))
             walk = [(users[part], items[part]) for part in parts_of(self.sample_cells, size=self.block_cells)]
-        mapped = self._mapped(lambda pairs: function(*pairs), walk, lambda pairs: np.broadcast(*pairs).size, parallel)
-        return (result for _, result in mapped)
+        sizes = [np.broadcast(*pairs).size for pairs in walk]
+        return self._mapped(lambda pairs: function(*pairs), walk, sizes, parallel)
 
     def total(self, function: Callable[[Positions, Positions], npt.NDArray[Any]], *, parallel: bool = True) -> float:
         """Add up a function of the positions over all pairs; beyond `max_cells`, estimate it from `map_cells`."""
@@ -187,16 +189,3 @@ class Grid:
     def sample(self, size: int, random: np.random.Generator) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Draw pairs uniformly, with replacement: positions of users and of items, shape (size,) each."""
         return np.divmod(random.integers(self.n_cells, size=size), self.shape[1])
-
-
-MOST_CELLS: Final = MAX_CELLS
-
-
-def blocks(n_users: int, n_items: int, *, max_cells: int = BLOCK_CELLS) -> Iterator[Block]:
-    """Walk over the whole grid in rectangles of at most `max_cells` cells, row by row."""
-    return Grid((n_users, n_items), block_cells=max_cells, max_cells=1 << 62).blocks()
-
-
-def some_values(values: CellValues) -> Iterator[npt.NDArray[Any]]:
-    """Return the values of all cells, block by block; of a fixed random sample where the grid is too large to visit."""
-    return Grid(values.shape).map_cells(values.cells, parallel=False)

@@ -11,22 +11,8 @@ from verirec.formatting import names_in_words, short
 
 _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
-    "item": frozenset(
-        [
-            "item",
-            "itemid",
-            "iid",
-            "movie",
-            "movieid",
-            "video",
-            "videoid",
-            "song",
-            "songid",
-            "product",
-            "productid",
-            "asin",
-        ]
-    ),
+    "item": frozenset(["item", "itemid", "iid", "movie", "movieid", "video", "videoid"])
+    | frozenset(["song", "songid", "product", "productid", "asin"]),
     "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked"]),
 }
 

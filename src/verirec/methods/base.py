@@ -23,10 +23,8 @@ from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.recommendations import Recommendations
-from verirec.training.recommender import Recommender, TrainingReport
-from verirec.training.schedule import Anchors
-from verirec.training.settings import TrainingSettings
+from verirec.training.recommender import Recommendations, Recommender, TrainingReport
+from verirec.training.settings import Anchors, TrainingSettings
 from verirec.training.trainer import Plan
 
 

@@ -103,10 +103,15 @@ class Experts(Model):
         self.gate = nn.Parameter(torch.zeros(2, count))
         self.gate_constants = nn.Parameter(torch.zeros(count))
 
-    def forward(self, logits: Tensor, distribution: Tensor) -> Tensor:
-        """Return calibrated probabilities of logits, shape (...), by the distributions of their users, (..., 2)."""
-        shares = torch.softmax(distribution @ self.gate + self.gate_constants, -1)
-        calibrated = torch.sigmoid(logits[..., None] * self.slopes + self.shifts)
+    def forward(self, logits: Tensor, distribution: Tensor, held: bool = False) -> Tensor:
+        """Return calibrated probabilities of logits, shape (...), by the distributions of their users, (..., 2).
+
+        Where they are held fixed, there is a gradient for the logits alone.
+        """
+        own = self.gate, self.gate_constants, self.slopes, self.shifts
+        gate, gate_constants, slopes, shifts = (one.detach() if held else one for one in own)
+        shares = torch.softmax(distribution @ gate + gate_constants, -1)
+        calibrated = torch.sigmoid(logits[..., None] * slopes + shifts)
         return (shares * calibrated).sum(-1).clamp(_LEAST, 1 - _LEAST)
 
     def penalised(self) -> Iterator[Penalised]:
@@ -138,12 +143,14 @@ class _DoublyCalibrated(Objective):
             p: Tensor = models["propensity_experts"](_logits_of(batch.weights), self.p_distribution[batch.users])
             return 1 / p
 
-    def labels_of_rows(self, models: Learners, batch: Batch) -> Tensor:
-        """Return calibrated imputed labels of the rows, with a gradient for g and for its experts."""
+    def labels_of_rows(self, models: Learners, batch: Batch, trained: str) -> Tensor:
+        """Return calibrated imputed labels of the rows, with a gradient for "imputation" or "imputation_experts"."""
         g = models["imputation"]
         with torch.no_grad():
             seen = _distribution(g.grid(batch.users, self.items))
-        labels: Tensor = models["imputation_experts"](batch.on_rows(g), seen)
+        with torch.set_grad_enabled(trained == "imputation" and torch.is_grad_enabled()):
+            logits = batch.on_rows(g)
+        labels: Tensor = models["imputation_experts"](logits, seen, held=trained == "imputation")
         return labels
 
     def labels_of_grid(self, models: Learners, batch: Batch) -> Tensor:
@@ -163,7 +170,7 @@ class _DoublyCalibrated(Objective):
 
     def label_loss(self, models: Learners, batch: Batch) -> Tensor:
         """Return the cross-entropy of r over the log, weighted by 1/p."""
-        labels = self.labels_of_rows(models, batch)
+        labels = self.labels_of_rows(models, batch, "imputation_experts")
         errors = torch.nn.functional.binary_cross_entropy(labels, batch.labels, reduction="none")
         return batch.over_log(self.weights(models, batch) * errors)
 
@@ -171,7 +178,7 @@ class _DoublyCalibrated(Objective):
         """Return the doubly robust loss with calibrated propensities and labels."""
         f = models["prediction"]
         with torch.no_grad():
-            labels = self.labels_of_rows(models, batch)
+            labels = self.labels_of_rows(models, batch, "imputation")
         missed = self.correction.gap(batch.on_rows(f), batch, labels)
         everywhere = self.correction.imputed(batch.on_grid(f), self.labels_of_grid(models, batch)).mean()
         return everywhere + batch.over_log(self.weights(models, batch) * missed)
@@ -180,7 +187,8 @@ class _DoublyCalibrated(Objective):
         """Return the weighted squares of what the calibrated imputed errors miss."""
         with torch.no_grad():
             logits = batch.on_rows(models["prediction"])
-        missed = self.correction.gap(logits, batch, self.labels_of_rows(models, batch))
+        labels = self.labels_of_rows(models, batch, "imputation")
+        missed = self.correction.gap(logits, batch, labels)
         return self.base.squares(batch._replace(weights=self.weights(models, batch)), missed)
 
     @property

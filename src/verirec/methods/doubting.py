@@ -82,7 +82,7 @@ class RMF(Method):
     name: ClassVar[str] = "r-mf"
     uses_propensities: ClassVar[bool] = False
     paper: ClassVar[str] = "Wang et al. 2021, Denoising implicit feedback for recommendation (R-CE)"
-    summary: ClassVar[str] = "counts rows less that fit badly"
+    summary: ClassVar[str] = "down-weights high-loss rows"
 
     limits: ClassVar[Limits] = {"beta": (0, 10)}
 

@@ -14,7 +14,6 @@ from verirec.data.splits import split
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRates
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
@@ -61,7 +60,6 @@ class Preparation:
         """Return the noise rates as training goes on, known or learnt."""
         if self.h is None:
             return FixedRates(settings.correction, settings.loss, self.rates, self.data)
-        assert isinstance(self.rates, NoiseRates)  # noqa: S101
         return AlternatingRates(settings.correction, settings.loss, self.rates, self.data, self.h, settings.anchor_rule)
 
 

@@ -18,7 +18,8 @@ from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import Model
 from verirec.training.model_cells import ModelCells, predictions_of
-from verirec.training.recommendations import Recommendations, top_items
+from verirec.training.recommendations import Recommendations as Recommendations
+from verirec.training.recommendations import top_items
 from verirec.training.saving import read_model, write_model
 
 

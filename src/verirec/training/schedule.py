@@ -131,7 +131,7 @@ class AlternatingRates(FixedRates):
     """
 
     def __init__(
-        self, kind: str, loss: str, rates: NoiseRates, data: TrainingData, h: CellValues, rule: AnchorRule
+        self, kind: str, loss: str, rates: Rates | None, data: TrainingData, h: CellValues, rule: AnchorRule
     ) -> None:
         super().__init__(kind, loss, rates, data)
         self.h, self.rule = h, rule
@@ -154,7 +154,9 @@ class AlternatingRates(FixedRates):
         if not self._due or self.rule.anchors != "epoch":
             return
         with torch.no_grad():
-            for block in Grid(self.data.shape).blocks(np.random.default_rng([self.data.seed, 5, epoch])):
+            for block in Grid(self.data.shape, sample_cells=20_000_000).blocks(
+                np.random.default_rng([self.data.seed, 5, epoch])
+            ):
                 users, items = (torch.as_tensor(side).to(self.data.device) for side in block)
                 self._watch(model.grid(users, items), users, items)
         self._refresh()

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from verirec.randomness import RandomState
-from verirec.training.schedule import AnchorRule, Anchors
+from verirec.training.schedule import AnchorRule
+from verirec.training.schedule import Anchors as Anchors
 
 
 @dataclass(frozen=True, eq=False)

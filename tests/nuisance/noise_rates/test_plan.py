@@ -35,7 +35,7 @@ def half_widths(world, rows):
 def studied(weak_separability, guess=RATES):
     """Plan in world after world: mean half-widths, the rates, and those of random choices as large, and of `simple`."""
     found = {"plan": [], "rates": [], "as many": [], "simple": [], "expected": [], "sizes": []}
-    for seed in range(WORLDS):
+    for seed in range(WORLDS if guess else 4):
         world = made(seed, weak_separability)
         plan = vr.plan_labels(world.log, half_width=WIDTH, guess=guess, random_state=seed)
         widths, rates = half_widths(world, plan.rows)
@@ -97,7 +97,7 @@ def test_without_a_guess_the_wanted_half_width_is_reached_too():
     assert (studied(True, None)["plan"].mean(axis=0) < 1.1 * WIDTH).all()
 
 
-@pytest.mark.parametrize("width", [0.02, 0.03, 0.05, 0.08, 0.12, 0.15, 0.2, 0.3, 0.4, 0.45, 0.49])
+@pytest.mark.parametrize("width", [0.02, 0.05, 0.15, 0.3, 0.49])
 def test_a_plan_of_any_width_keeps_its_word_and_stands_for_the_whole_log(world, width):
     plan = vr.plan_labels(world.log, half_width=width)
     assert max(plan.expected) <= width * (1 + 1e-9)

@@ -16,8 +16,8 @@ from verirec.metrics import evaluate
 from verirec.studies.store import Store
 from verirec.studies.table2 import Results, run_study
 from verirec.studies.table2.findings import BEST, OVERALL, correction, selection, tuning_spread
-from verirec.studies.table2.paper import TABLE2
-from verirec.studies.table2.plans import METHODS, Task
+from verirec.studies.table2.paper import PAPER_METHODS, TABLE2
+from verirec.studies.table2.plans import Task
 from verirec.studies.table2.tables import COLUMNS, best_baseline, holm, table2
 from verirec.studies.table2.users import half_width, influences
 
@@ -40,7 +40,7 @@ def test_holm_is_the_plain_one(seed):
 
 def test_the_papers_numbers_are_those_of_all_24_methods():
     assert len(TABLE2) == 24 * 9
-    assert {method for _, method, _ in TABLE2} == set(METHODS) == set(catalogue)
+    assert {method for _, method, _ in TABLE2} == set(PAPER_METHODS) <= set(catalogue)
     assert TABLE2["kuairec", "ome-ips", "recall"] == (0.763, 0.002)
     assert TABLE2["yahoo-r3", "dr-v2", "recall"] == (0.392, 0.004)
     assert max(one.mean for (data, _, metric), one in TABLE2.items() if (data, metric) == ("coat", "auc")) == 0.651

@@ -21,7 +21,7 @@ from verirec.studies.table2.facts import (
     weights_chosen,
 )
 from verirec.studies.table2.page import correction_rows, forms_of, selection_table
-from verirec.studies.table2.plans import METHODS
+from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.results import StudyTables, read_tables
 from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, name_in_words
 
@@ -92,7 +92,7 @@ def _values(studies: Studies) -> dict[str, Any]:
         "selection": selection_table,
         "correction": lambda tables: markdown_table(*correction_rows(tables)),
         "corrections": corrections,
-        "missing": [method_in_words(one) for one in METHODS if one not in set(studies.coat.table2.method)],
+        "missing": [method_in_words(one) for one in PAPER_METHODS if one not in set(studies.coat.table2.method)],
         "claims": claims(studies.coat),
         "tuning": moved_by_tuning(studies.coat),
         "closed": closed_share,

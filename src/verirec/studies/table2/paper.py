@@ -33,6 +33,8 @@ _PRINTED: Final = {
     "ome-ips": ".636±.002 .548±.003 .373±.004 .664±.003 .625±.002 .385±.002 .671±.002 .693±.004 .763±.002",
     "ome-dr": ".651±.006 .561±.006 .385±.005 .671±.003 .632±.003 .389±.002 .662±.002 .677±.004 .743±.002",
 }
+PAPER_METHODS: Final = tuple(_PRINTED)
+"""The 24 methods of Table 2, in its order; the catalogue has these and more."""
 
 
 class Printed(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any, Final
 from verirec.checks import whole_number
 from verirec.studies.processes import MOST_WORKERS, in_processes
 from verirec.studies.store import STORE, Row, Store, in_turns, key_of, revision
-from verirec.studies.table2.plans import METHODS, Study, Task
+from verirec.studies.table2.paper import PAPER_METHODS
+from verirec.studies.table2.plans import Study, Task
 from verirec.studies.table2.problems import Problem
 from verirec.studies.table2.single import USERS, run_once
 from verirec.studies.table2.spaces import FORMS, space_of
@@ -208,7 +209,7 @@ def _facts(problem: Problem, study: Study) -> dict[str, Any]:
 def _spaces_digest(problem: Problem, study: Study) -> str:
     """Name all spaces of a study: trials of another space are those of another study."""
     tasks = study.tasks(has_features=problem.has_features)
-    every = {*tasks, *(Task(method, form) for method in METHODS for form in FORMS)}
+    every = {*tasks, *(Task(method, form) for method in PAPER_METHODS for form in FORMS)}
     return key_of(spaces=sorted(f"{task} {_space(study, problem, task)}" for task in every))
 
 

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import as_predictions
-from verirec.estimation.catalogue import ESTIMATORS
-from verirec.estimation.estimate import make_problem
-from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import NoMinimumError, TrainingError, VerirecWarning
 from verirec.losses import NoiseRates
-from verirec.metrics import evaluate
 from verirec.nuisance.noise_rates import rates_from_audit
 from verirec.nuisance.propensities import Propensities
 from verirec.studies.table2.baselines import baseline_scores
+from verirec.studies.table2.measuring import Scores, measured
 from verirec.studies.table2.plans import Study, Task
-from verirec.studies.table2.problems import HELD_OUT, Problem
+from verirec.studies.table2.problems import Problem
 from verirec.studies.table2.spaces import BASELINES
 from verirec.studies.table2.users import influences
 
-Scores = Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[np.float64]]
-
-MOST_LOGIT: Final = 4.0
-"""Logits are cut off at it before the held-out error is estimated: else a corrected loss rewards overconfidence."""
-SAMPLE: Final = 20_000
-"""Unobserved pairs that stand for all in an estimate."""
 USERS: Final = "users"
 """Of what a run gives: by how much each test user moves its metrics; an array, kept beside the runs."""
 PATIENCE: Final = 4
 """Judgements without a better one after which training stops, where held-out rows stop it."""
-_ESTIMATORS: Final = ("naive", "ome-ips", "ome-dr")
 _DEFAULT_PROPENSITIES: Final = "constants"
 
 
@@ -64,7 +52,7 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
             scores, epochs = _trained(task, setting, train, fitted, used, seed)
             found["seconds"], found["cpu_seconds"] = time.perf_counter() - began, time.process_time() - cpu
             found["epochs"] = epochs
-            found |= _measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
+            found |= measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
             tested = problem.sliced.train if held is None else problem.random
             found[USERS] = influences(np.asarray(scores(tested.users, tested.items), np.float64), tested, problem.k)
     except (TrainingError, NoMinimumError, FloatingPointError) as error:
@@ -122,42 +110,3 @@ def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
 
 def _part(fitted: Propensities, share: float) -> Propensities:
     return fitted if share == 1 else fitted.thinned(share)
-
-
-def _measured(
-    problem: Problem, scores: Scores, held: FeedbackLog | None, rates: dict[str, NoiseRates], seed: int
-) -> dict[str, Any]:
-    if held is None:
-        test, validation = problem.sliced
-        parts = {"validation": validation, "test": test, "random": problem.random}
-        return {name: _metrics(scores, log, problem.k) for name, log in parts.items()}
-    parts = {"held_out": problem.clean(held), "test": problem.random}
-    measured: dict[str, Any] = {name: _metrics(scores, log, problem.k) for name, log in parts.items()}
-    return measured | {"estimates": _estimates(problem, scores, held, rates, seed)}
-
-
-def _metrics(scores: Scores, log: FeedbackLog, k: int) -> dict[str, float]:
-    found = evaluate(np.asarray(scores(log.users, log.items), np.float64), log, k=k)
-    names = {"auc": "auc", f"ndcg@{k}": "ndcg", f"recall@{k}": "recall"}
-    names |= {name: name for name in ("log_loss", "brier", "calibration_error")}
-    return {short: float(found[name]) for name, short in names.items()}
-
-
-def _estimates(
-    problem: Problem, scores: Scores, held: FeedbackLog, rates: dict[str, NoiseRates], seed: int
-) -> dict[str, float]:
-    """Estimate the log loss over all pairs from held-out rows, as they are and corrected."""
-    pairs = LoggedPairs(held, problem.weights.constants.thinned(HELD_OUT))
-    least = 1 / (1 + np.exp(MOST_LOGIT))
-
-    def bounded(users: npt.NDArray[Any], items: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        return np.clip(scores(users, items), least, 1 - least)
-
-    estimators = [ESTIMATORS[name] for name in _ESTIMATORS]
-    study = make_problem(bounded, pairs, estimators, sample=SAMPLE, random_state=seed)
-    found = {}
-    for one in estimators:
-        for source, given in rates.items() if one.noise_corrected else [("", None)]:
-            value = study.linearised(one, given)[0].value
-            found[f"{one.name}-{source}" if source else one.name] = float(value)
-    return found

@@ -11,15 +11,13 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verirec.cli.table2 import table2_command, table2_pages_command
 from verirec.exceptions import ParameterError
+from verirec.studies.cli.table2 import table2_command, table2_pages_command
 
 if TYPE_CHECKING:
     from verirec.studies.semi_synthetic import Plan, Population
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
-app.command("table2")(table2_command)
-app.command("table2-pages")(table2_pages_command)
 
 
 def _named(path: str) -> Path:
@@ -29,18 +27,16 @@ def _named(path: str) -> Path:
     return Path(path)
 
 
-Data = Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA, or the cache.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA or the cache.")]
 Out = Annotated[
     Path,
     typer.Option(
         help="Folder for tables and pictures; finished seeds are kept in its store/.", parser=_named, metavar="PATH"
     ),
 ]
-Workers = Annotated[int, typer.Option(help="Processes, at most 256; results do not depend on it.")]
-Seeds = Annotated[
-    int, typer.Option(help="How many worlds are drawn, each by a seed of its own: 0, 1, ...; at most 100,000.")
-]
-Preferences = Annotated[str, typer.Option(help="Whose: movielens-100k or kuairec.")]
+Workers = Annotated[int, typer.Option(help="Number of processes, at most 256; results do not depend on it.")]
+Seeds = Annotated[int, typer.Option(help="How many worlds are drawn, with seeds 0, 1, ...; at most 100,000.")]
+Preferences = Annotated[str, typer.Option(help="Data set that the preferences come from: movielens-100k or kuairec.")]
 PropensityError = Annotated[
     float | None,
     typer.Option(
@@ -52,7 +48,7 @@ PropensityError = Annotated[
 
 @app.callback()
 def reproduce(context: typer.Context) -> None:
-    """Run the paper's studies again: the semi-synthetic one as printed and done right, Table 2 under equal tuning.
+    """Rerun the paper's studies: Table 1 and Figure 1 as printed and done right, Table 2 tuned equally.
 
     Example: verirec reproduce table1 --data data --out table1
     """
@@ -73,7 +69,7 @@ def table1_command(
     ] = True,
     workers: Workers = 2,
 ) -> None:
-    """Reproduce Table 1: done right, or as printed and beside the paper's.
+    """Reproduce Table 1, done right or as printed, beside the paper's numbers.
 
     Example: verirec reproduce table1 --data data --variant printed --out table1
     """
@@ -138,7 +134,7 @@ def _figure1(plan: Plan, population: Population, seeds: int, workers: int, out: 
 def robustness_command(
     out: Out, data: Data = None, seeds: Seeds = 10, propensity_error: PropensityError = 0.0, workers: Workers = 2
 ) -> None:
-    """Run what the paper lacks: OME-DR by source of noise rates, in seven settings.
+    """Run what the paper lacks: OME-DR with noise rates from each source, in seven settings.
 
     Example: verirec reproduce robustness --data data --out robustness
     """
@@ -184,7 +180,7 @@ def all_command(
     ] = 20,
     workers: Workers = 2,
 ) -> None:
-    """Run every study of the page, each into a folder of its own; KuaiRec's only if that is at hand.
+    """Run every study of the page, each into its own folder; KuaiRec's only if its data are there.
 
     Example: verirec reproduce all --data data --out results
     """
@@ -220,11 +216,11 @@ def _kuairec_or_line(data: Path | None) -> Population | None:
 @app.command("page")
 def page_command(
     results: Annotated[
-        Path, typer.Option(help="Folder that `verirec reproduce all` wrote; printed/ and sound/ will do.")
+        Path, typer.Option(help="Folder that `verirec reproduce all` wrote; its printed/ and sound/ are enough.")
     ],
     out: Annotated[Path, typer.Option(help="The page, a Markdown file.", parser=_named, metavar="PATH")],
 ) -> None:
-    """Write the page that tells what reproduces, what does not, and why, from results.
+    """Write the page on what reproduces, what does not, and why, from results.
 
     Example: verirec reproduce page --results docs/reproduction --out docs/reproduction.md
     """
@@ -237,6 +233,10 @@ def page_command(
     if found.left_out:
         _console().print(f"Not run, and so not on the page: {', '.join(found.left_out)}", soft_wrap=True)
     _console().print(f"The page: {out}", soft_wrap=True)
+
+
+app.command("table2")(table2_command)
+app.command("table2-pages")(table2_pages_command)
 
 
 def _relative(folder: Path, start: Path) -> str:

@@ -28,7 +28,7 @@ def table2_command(
     out: Out,
     dataset: Annotated[str, typer.Option(help="coat, yahoo-r3 or kuairec.")] = "coat",
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA, or the cache.")
+        Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA or the cache.")
     ] = None,
     protocol: Annotated[
         str,
@@ -37,11 +37,11 @@ def table2_command(
             "honest: on held-out noisy, self-selected ratings, as they are and by corrected estimates."
         ),
     ] = "unbiased-validation",
-    methods: Annotated[str | None, typer.Option(help="Names with commas between; by default all 24.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Comma-separated names; by default the paper's 24.")] = None,
     forms: Annotated[
-        str, typer.Option(help="Names with commas between: paper (factors alone), constants, features.")
+        str, typer.Option(help="Comma-separated names: paper (factors alone), constants, features.")
     ] = "paper,constants,features",
-    seeds: Annotated[int, typer.Option(help="Of flips and of training, 0, 1, ...")] = 10,
+    seeds: Annotated[int, typer.Option(help="How many label flips and training runs, with seeds 0, 1, ...")] = 10,
     trials: Annotated[int, typer.Option(help="Settings tried for each method and form.")] = 20,
     rho01: Annotated[float, typer.Option(help="Share of likes that are logged as dislikes.")] = 0.2,
     rho10: Annotated[float, typer.Option(help="Share of dislikes that are logged as likes.")] = 0.1,
@@ -51,13 +51,15 @@ def table2_command(
     space: Annotated[str, typer.Option(help="fast, or paper: the printed grid, with small batches.")] = "fast",
     quick: Annotated[
         bool,
-        typer.Option(help="A look: MF, IPS and OME-DR unless --methods names others, at most 2 trials and 2 seeds."),
+        typer.Option(
+            help="A quick look: MF, IPS and OME-DR unless --methods names others, at most 2 trials and 2 seeds."
+        ),
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes, at most 256; results do not depend on it.")] = 2,
+    workers: Annotated[int, typer.Option(help="Number of processes, at most 256; results do not depend on it.")] = 2,
 ) -> None:
     """Reproduce Table 2 under equal tuning: all methods and simple baselines, ours beside the paper's.
 
-    A run that was stopped goes on where it was; several may work on one folder at once.
+    A stopped run continues where it was; several runs may share a folder.
 
     Example: verirec reproduce table2 --dataset coat --data data --out table2
     """
@@ -156,7 +158,7 @@ def table2_pages_command(
         Path, typer.Option(help="Folder for table2.md and which-method.md.", parser=named_path, metavar="PATH")
     ],
 ) -> None:
-    """Write the pages on Table 2 and on which method to take when, from results.
+    """Write the pages on Table 2 and on which method to use when, from results.
 
     Example: verirec reproduce table2-pages --results docs/table2 --out docs
     """
