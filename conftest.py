@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 import tempfile
 import warnings
@@ -14,6 +15,9 @@ from typing import Any
 from unittest import SkipTest
 from unittest.mock import patch
 
+# A shell lets background jobs ignore Ctrl-C, and so would what the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Workers share the cores, so each has one thread for linear algebra: two would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

@@ -18,7 +18,7 @@ from verirec.exceptions import ParameterError
 from verirec.losses import get_loss
 from verirec.training.correction import KINDS, Forward, NoCorrection, Surrogate, make_correction
 from verirec.training.losses import LOSSES, LogLoss
-from verirec.training.schedule import FixedRates
+from verirec.training.schedule import RateSchedule
 
 RATES = [NoiseRates(0.2, 0.1), NoiseRates(0, 0), NoiseRates(0.3, 0), NoiseRates(0, 0.45)]
 GROUPS = {
@@ -88,7 +88,7 @@ def test_the_surrogate_is_the_papers(name, rates):
 )
 def test_other_rates_are_another_correction_and_leave_the_first_as_it_was(first, second):
     data = a_task()
-    schedule = FixedRates("surrogate", "log", first, data)
+    schedule = RateSchedule("surrogate", "log", first, data)
     before = schedule.correction
     expected = [before.errors(logits, batch) for batch, logits in batches(data)]
     schedule.use(second)

@@ -16,7 +16,7 @@ from verirec.models import FactorModel, Penalties
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.learner import Learner, Learners, minimise_together
 from verirec.training.losses import LogLoss
-from verirec.training.schedule import FixedRates
+from verirec.training.schedule import RateSchedule
 from verirec.training.solvers.gradient import GradientSolver
 from verirec.training.threads import one_thread
 from verirec.training.trainer import Plan, Trainer
@@ -96,7 +96,7 @@ def a_validator():
 
 def run(solver, validator, patience=None, epochs=4, batch_size=10, schedule=None, **plan):
     solver.data = task(batch_size)
-    schedule = FixedRates("none", "log", None, solver.data) if schedule is None else schedule
+    schedule = RateSchedule("none", "log", None, solver.data) if schedule is None else schedule
     return Trainer("fake", solver, schedule, validator, solver.data.cold, patience, Plan(epochs, **plan)).run()
 
 

@@ -105,7 +105,7 @@ def propensity_loss(models: Learners, batch: Batch) -> Tensor:
 class SDR(EstimatedPropensities, DRJL):
     r"""Stable doubly robust. Li et al. (2023).
 
-    Propensities are learnt with the square of :math:`|D|^{-1} \sum_D (1 - o/\hat p)(\hat e - \bar e)` added to their
+    Propensities are estimated with the square of :math:`|D|^{-1} \sum_D (1 - o/\hat p)(\hat e - \bar e)` added to their
     loss, :math:`\bar e` the mean imputed error; f by self-normalised inverse propensities; g as in DR-JL, with them.
     """
 
@@ -155,7 +155,7 @@ class _Stable(PropensityObjective):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IPSV2(EstimatedPropensities):
-    r"""IPS with propensities learnt together with f, held to a balance. Li et al. (2023), "Propensity matters".
+    r"""IPS with propensities estimated together with f, held to a balance. Li et al. (2023), "Propensity matters".
 
     To the loss of f are added the cross-entropy of o, that of :math:`\hat p f` against o r, and the square of
     :math:`|D|^{-1} \sum_D [o/\hat p - (1-o)/(1-\hat p)]\, f`.
@@ -163,7 +163,7 @@ class IPSV2(EstimatedPropensities):
 
     name: ClassVar[str] = "ips-v2"
     paper: ClassVar[str] = "Li et al. 2023, Propensity matters: towards achieving balanced causal inference (IPS-V2)"
-    summary: ClassVar[str] = "IPS, propensities learnt along"
+    summary: ClassVar[str] = "IPS, propensities estimated along"
     needs_grid: ClassVar[bool] = True
     own_estimator: ClassVar[str] = "snips"
 
@@ -176,11 +176,11 @@ class IPSV2(EstimatedPropensities):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DRV2(EstimatedPropensities, DRJL):
-    """DR-JL with propensities learnt together with f, held to a balance: see IPS-V2."""
+    """DR-JL with propensities estimated together with f, held to a balance: see IPS-V2."""
 
     name: ClassVar[str] = "dr-v2"
     paper: ClassVar[str] = "Li et al. 2023, Propensity matters: towards achieving balanced causal inference (DR-V2)"
-    summary: ClassVar[str] = "DR-JL, propensities learnt along"
+    summary: ClassVar[str] = "DR-JL, propensities estimated along"
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Learn f and propensities on one loss, then g."""

@@ -19,7 +19,7 @@ from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import Batch, TrainingData
 from verirec.training.fitting import ModelSpec
 from verirec.training.learner import Learners
-from verirec.training.objective import ImputedLabels, Objective, PseudoLabels, Step, mean_label
+from verirec.training.objective import ImputedLabels, Objective, PseudoLabels, Step
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,8 +36,7 @@ class DR(Method):
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Impute the labels' weighted mean."""
-        prior = mean_label(correction.labels(data.all_rows), data.weights)
-        return PseudoLabels(correction, lambda batch: batch.weights, ImputedLabels(prior))
+        return PseudoLabels(correction, lambda batch: batch.weights, ImputedLabels.mean(data, correction))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

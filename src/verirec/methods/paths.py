@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
@@ -113,7 +113,7 @@ def fit_path(
     fits: list[Method] = []
     prepared = None
     for value in ordered:
-        one = type(method)(**{field.name: getattr(method, field.name) for field in fields(method)} | {parameter: value})
+        one = type(method)(**method.get_params() | {parameter: value})
         if prepared is None:
             prepared = one.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
             one.fit_prepared(prepared, Plan(one.epochs))

@@ -1,1 +1,1 @@
-"""Training: the only loop, what it feeds methods with, and what it stops on."""
+"""Training: objectives, noise corrections, solvers, the only loop, and the recommender that it leaves."""

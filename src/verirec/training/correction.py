@@ -122,7 +122,7 @@ class Forward(NoiseCorrection):
 def make_correction(
     kind: str, loss: str, rates: NoiseRates | GroupedNoiseRates | None, data: TrainingData
 ) -> NoiseCorrection:
-    """Make a correction for the rows of a task.
+    """Make a correction for some rows.
 
     Parameters
     ----------

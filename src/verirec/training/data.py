@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import TrainingError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
 from verirec.training.sorted_rows import SortedRows
@@ -52,6 +54,8 @@ class Batch(NamedTuple):
 
     def on_grid(self, model: Model) -> Tensor:
         """Return a model's logits on the rectangle, shape (a, c)."""
+        if not len(self.grid_users):
+            raise TrainingError("there is no rectangle of the grid: a method whose loss looks at it sets needs_grid")
         return model.grid(self.grid_users, self.grid_items)
 
     def over_log(self, values: Tensor) -> Tensor:
@@ -142,9 +146,16 @@ class TrainingData:
 
     @cached_property
     def all_rows(self) -> Batch:
-        """All rows as one batch, for what needs no more of them than labels, here as whole numbers, and weights."""
-        none, labels = torch.empty(0, device=self.device), torch.tensor(self.log.labels).to(self.device)
-        return Batch(none, none, none, labels, self.weights, none, none, self.density)
+        """All rows as one batch, without a rectangle; positions and labels are whole numbers of few bytes."""
+        none = torch.empty(0, device=self.device)
+        users, items, labels = (self._whole(column) for column in (self.log.users, self.log.items, self.log.labels))
+        return Batch(none, users, items, labels, self.weights, none, none, self.density)
+
+    def _whole(self, values: npt.NDArray[Any]) -> Tensor:
+        """Return whole numbers as a tensor that shares their memory: nobody writes to it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of arrays that may not be written to
+            return torch.from_numpy(values).to(self.device)
 
     def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
         return torch.tensor(values).to(self.device, dtype)

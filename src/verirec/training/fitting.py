@@ -18,7 +18,7 @@ from verirec.training.learner import Learner, Learners
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation
 from verirec.training.recommender import Recommender, TrainingReport
-from verirec.training.schedule import FixedRates
+from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
 from verirec.training.threads import one_thread
@@ -155,7 +155,7 @@ def _learners(
 
 
 def _bound(
-    objective: Objective, settings: TrainingSettings, schedule: FixedRates, data: TrainingData, rows: float
+    objective: Objective, settings: TrainingSettings, schedule: RateSchedule, data: TrainingData, rows: float
 ) -> float:
     """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
     refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self, final
 
 import torch
@@ -50,7 +50,8 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective(ABC):
-    """What is minimised; it has no state: what changes in training is in the models, and in `models.state`.
+    """What is minimised; it has no state: what changes in training is in the models, and in `models.state`, which a
+    loss may bring up to date.
 
     Parameters
     ----------
@@ -85,8 +86,10 @@ class Objective(ABC):
         return None
 
     def corrected(self, correction: NoiseCorrection) -> Self:
-        """Return the same objective with another correction."""
-        return replace(self, correction=correction)
+        """Return the same objective with another correction, in the objectives that it is made of too."""
+        parts = {one.name: getattr(self, one.name) for one in fields(self)}
+        own = {name: part.corrected(correction) for name, part in parts.items() if isinstance(part, Objective)}
+        return replace(self, correction=correction, **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,8 @@ class ImputedLabels:
     ----------
     constant
         The label; `None` where a model says it.
+    constant_at
+        What it is with another correction.
     weights
         a of 1/p of some rows.
     scale
@@ -106,8 +111,18 @@ class ImputedLabels:
     """
 
     constant: Tensor | None = None
+    constant_at: Callable[[NoiseCorrection], Tensor] | None = None
     weights: Callable[[Tensor], Tensor] = torch.ones_like
     scale: Tensor | float = 1.0
+
+    @classmethod
+    def mean(cls, data: TrainingData, correction: NoiseCorrection) -> Self:
+        """Return one label for all pairs: the mean of the corrected labels, weighted by 1/p."""
+
+        def at(correction: NoiseCorrection) -> Tensor:
+            return mean_label(correction.labels(data.all_rows), data.weights)
+
+        return cls(at(correction), at)
 
     @classmethod
     def learnt(cls, weights: Callable[[Tensor], Tensor], data: TrainingData, *, uses_propensities: bool) -> Self:
@@ -146,6 +161,13 @@ class PseudoLabels(Objective):
 
     row_weights: Callable[[Batch], Tensor]
     imputed: ImputedLabels | None = None
+
+    def corrected(self, correction: NoiseCorrection) -> Self:
+        """Return the same objective with another correction; a label that was made of corrected ones follows."""
+        imputed = self.imputed
+        if imputed is not None and imputed.constant_at is not None:
+            imputed = replace(imputed, constant=imputed.constant_at(correction))
+        return replace(self, correction=correction, imputed=imputed)
 
     def loss(self, models: Learners, batch: Batch) -> Tensor:
         """Return the loss of a batch."""

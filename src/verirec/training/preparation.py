@@ -19,7 +19,7 @@ from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import same_state
 from verirec.training.data import TrainingData
-from verirec.training.schedule import AlternatingRates, FixedRates
+from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import side_information
 from verirec.training.validation import Validator
@@ -56,10 +56,10 @@ class Preparation:
     h: CellValues | None
     threads: int
 
-    def schedule(self, settings: TrainingSettings) -> FixedRates:
+    def schedule(self, settings: TrainingSettings) -> RateSchedule:
         """Return the noise rates as training goes on, known or learnt."""
         if self.h is None:
-            return FixedRates(settings.correction, settings.loss, self.rates, self.data)
+            return RateSchedule(settings.correction, settings.loss, self.rates, self.data)
         return AlternatingRates(settings.correction, settings.loss, self.rates, self.data, self.h, settings.anchor_rule)
 
 

@@ -92,7 +92,7 @@ def top_items(
     height, workers = max(1, _BLOCK // n_items), 1 if products is None else torch.get_num_threads()
 
     def work(first: int) -> None:
-        scorer = _Grid(model, n_items) if products is None else copy.copy(products)
+        scorer = _AnyModel(model, n_items) if products is None else copy.copy(products)
         for start in range(first * height, len(users), workers * height):
             part = slice(start, start + height)
             asked = torch.as_tensor(np.ascontiguousarray(users[part], dtype=np.int64))
@@ -114,7 +114,7 @@ def top_items(
     return positions, scores
 
 
-class _Grid:
+class _AnyModel:
     """Scores of any model."""
 
     def __init__(self, model: Model, n_items: int) -> None:

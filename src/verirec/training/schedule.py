@@ -41,7 +41,7 @@ class AnchorRule:
     refresh_after: int
     max_rate: float
 
-    def bounded(self, rho01: float, rho10: float) -> NoiseRates:
+    def clipped(self, rho01: float, rho10: float) -> NoiseRates:
         """Return rates that are not below 0, nor above the largest."""
         first, second = (min(max(rate, 0.0), self.max_rate) for rate in (rho01, rho10))
         return NoiseRates(first, second)
@@ -53,14 +53,14 @@ class AnchorRule:
         low, high = getattr(own, "extremes", None) or Grid(own.shape).extremes(own)
         if not 0 <= low <= high <= 1:
             raise PredictionError(f"h must be a probability of each pair; it goes from {low:g} to {high:g}")
-        start = self.bounded(1 - float(high), float(low))
+        start = self.clipped(1 - float(high), float(low))
         # Guesses that this log refutes (more than all, or less than none, would be liked) are made smaller.
         while not 0 <= np.average(correct_labels(log.labels, start, log.users, log.items).values, weights=weights) <= 1:
             start = NoiseRates(start.rho01 / 2, start.rho10 / 2)
         return start, own
 
 
-class FixedRates:
+class RateSchedule:
     """Noise rates that are known, or that nobody asks for.
 
     Parameters
@@ -117,7 +117,7 @@ class FixedRates:
         """Warn of rates that are not to be trusted."""
 
 
-class AlternatingRates(FixedRates):
+class AlternatingRates(RateSchedule):
     """Noise rates that are learnt as f is (paper, Algorithm 1).
 
     Parameters
@@ -154,6 +154,7 @@ class AlternatingRates(FixedRates):
         if not self._due or self.rule.anchors != "epoch":
             return
         with torch.no_grad():
+            # All pairs, as long as they can be visited; beyond, twenty rectangles of a million.
             for block in Grid(self.data.shape, sample_cells=20_000_000).blocks(
                 np.random.default_rng([self.data.seed, 5, epoch])
             ):
@@ -187,7 +188,7 @@ class AlternatingRates(FixedRates):
     def _refresh(self) -> None:
         ends = np.array([self._lowest[1:], self._highest[1:]])
         low, high = self.h.at(ends[:, 0], ends[:, 1])
-        self.use(self.rule.bounded(1 - float(high), float(low)))
+        self.use(self.rule.clipped(1 - float(high), float(low)))
 
     def state(self) -> dict[str, Tensor]:
         """Keep the rates."""

@@ -15,7 +15,7 @@ from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch
-from verirec.training.schedule import FixedRates
+from verirec.training.schedule import RateSchedule
 from verirec.training.solvers import Solver
 from verirec.training.threads import one_thread
 from verirec.training.validation import Patience, Validator
@@ -94,7 +94,7 @@ class Trainer:
         self,
         name: str,
         solver: Solver,
-        schedule: FixedRates,
+        schedule: RateSchedule,
         validator: Validator | None,
         cold: tuple[Tensor, Tensor],
         patience: int | None,

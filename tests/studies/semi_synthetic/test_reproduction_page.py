@@ -136,7 +136,6 @@ def test_only_aggregates_are_committed():
     ("name", "draw", "table"),
     [
         ("table1", table1_plot, "printed"),
-        ("table1", table1_plot, "kuairec"),
         ("figure1", figure1_plot, "figure1"),
         ("robustness", robustness_plot, "robustness"),
     ],

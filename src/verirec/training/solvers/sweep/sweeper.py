@@ -42,7 +42,8 @@ class Sweeper:
         self.exact = n_users * n_items <= EXACT_CELLS
         numbers, every = torch.from_numpy(self.rows.sorted.numbers), data.all_rows
         if len(numbers):
-            every = every._replace(rows=numbers, labels=every.labels[numbers], weights=every.weights[numbers])
+            columns = {name: getattr(every, name)[numbers] for name in ("users", "items", "labels", "weights")}
+            every = every._replace(rows=numbers, **columns)
         self.batch: Batch = every
         """All rows, in the order of users."""
         self.change = float("inf")
