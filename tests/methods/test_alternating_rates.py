@@ -73,7 +73,7 @@ def test_rates_start_from_the_extremes_of_h(name):
     assert starts == [pytest.approx((1 - H.max(), H.min()))]
 
 
-@pytest.mark.parametrize("name", CORRECTED)
+@pytest.mark.parametrize("name", ["ome", "ome-dr"])
 def test_h_is_by_default_a_debiased_model_of_the_labels(name):
     """Of the rows that are trained on, not of those that validate."""
     rows, _ = vr.split(LOG, 0.2, by="random", random_state=np.random.default_rng([0, 3]))

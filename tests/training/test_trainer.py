@@ -366,7 +366,7 @@ def check_resumes(tmp_path, last, validator, **options):
     return told
 
 
-LAST = [*range(1, EPOCHS + 1)]
+LAST = [1, 2, 4, EPOCHS]
 
 
 @pytest.mark.parametrize("last", LAST)

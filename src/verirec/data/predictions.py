@@ -154,7 +154,8 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     ----------
     predictions
         A dense array (n_users, n_items); a tuple (users, items, scores) of flat arrays, by position; a function of
-        two flat arrays (users, items); `Factors`, or a tuple (U, V) or (U, V, b_u, b_i), which means logistic ones.
+        two flat arrays (users, items); `Factors`, or a tuple (U, V) or (U, V, b_u, b_i), which means logistic ones; or
+        what has such as its `predictions`, as recommenders that verirec trained do.
     n_users, n_items
         The grid's size.
 
@@ -167,6 +168,7 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     >>> as_predictions(([0, 1], [2, 2], [0.3, 0.4]), 2, 3).at([1], [2]).tolist()
     [0.4]
     """
+    predictions = getattr(predictions, "predictions", predictions)
     if isinstance(predictions, CellValues):
         if predictions.shape != (n_users, n_items):
             raise PredictionError(f"predictions must be for a grid of {(n_users, n_items)}; got {predictions.shape}")

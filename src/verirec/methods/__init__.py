@@ -16,6 +16,9 @@ from verirec.methods.balancing import SDR as SDR, IPSV2 as IPSV2, DRV2 as DRV2
 from verirec.methods.kernel_balancing import AKBDR as AKBDR
 from verirec.methods.calibrating import DCEDR as DCEDR
 from verirec.methods.paths import PenaltyPath as PenaltyPath, fit_path as fit_path
+from verirec.training.fitting import ModelSpec as ModelSpec
+from verirec.training.objective import ImputedLabels as ImputedLabels, Objective as Objective
+from verirec.training.objective import PseudoLabels as PseudoLabels, Step as Step
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommender import Recommender as Recommender, TrainingReport as TrainingReport, load as load
 

@@ -38,7 +38,7 @@ def _check_correction(method: Any) -> None:
     one_of("correction", method.correction, KINDS)
     one_of("anchors", method.anchors, ANCHORS)
     if method.correction != "none" and not method.takes_correction:
-        raise ParameterError(f'correction must be "none" for {method.name}, whose loss is not linear in the labels')
+        raise ParameterError(f'correction must be "none" for {method.name}: it takes no correction for noise')
     if method.correction == "forward" and method.loss != "log":
         raise ParameterError('correction="forward" is for loss="log"')
 

@@ -196,7 +196,7 @@ class Recommender:
         if any(counts):
             warn_caller(
                 f"{counts[0]:,} of these users and {counts[1]:,} of these items had no ratings to learn from: they are "
-                "predicted from constants and features alone",
+                "predicted from what all have in common, and from features",
                 ColdStartWarning,
             )
 
