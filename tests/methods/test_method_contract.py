@@ -160,14 +160,9 @@ def test_a_method_with_h_as_a_matrix_can_be_shown():
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_the_same_seed_gives_the_same_predictions_and_another_others(name):
-    np.testing.assert_array_equal(matrix(fit(name)), matrix(fitted(name)))
-    assert np.abs(matrix(fit(name, random_state=1)) - matrix(fitted(name))).max() > 1e-3
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_training_again_starts_anew(name):
-    method = fit(name, random_state=5, epochs=1).set_params(epochs=4)
+def test_another_seed_gives_other_predictions_and_training_again_with_the_same_one_the_same(name):
+    method = fit(name, random_state=1)
+    assert np.abs(matrix(method) - matrix(fitted(name))).max() > 1e-3
     before = method.get_params()
     method.set_params(random_state=0).fit(small_world().log, propensities=small_world().propensities)
     np.testing.assert_array_equal(matrix(method), matrix(fitted(name)))
@@ -218,8 +213,8 @@ def test_the_best_state_is_kept(name):
     Sweeps get worse again where penalties are too small; with corrected labels they may not be as small as that.
     """
     options = {"learning_rate": 0.3, "penalty_factors": 2.0 if name in ("ome", "ome-ips") else 0.01}
-    long = fit(name, epochs=12, **options)
-    assert long.report_.best_epoch < 12
+    long = fit(name, epochs=8, **options)
+    assert long.report_.best_epoch < 8
     short = fit(name, epochs=long.report_.best_epoch, **options)
     np.testing.assert_array_equal(matrix(long), matrix(short))
     assert short.report_.validation_error == long.report_.validation_error
@@ -502,15 +497,15 @@ def test_the_tensors_of_a_checkpoint_are_no_model(saved, tmp_path):
 @pytest.mark.parametrize("name", SOME)
 def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path):
     file = tmp_path / "run"
-    # With larger penalties some would have converged before the seventh sweep.
-    options = {"epochs": 7, "penalty_factors": 2.0}
+    # With larger penalties some would have converged before the fifth sweep.
+    options = {"epochs": 5, "penalty_factors": 2.0}
     method = method_of(name, **options)
     given = {"propensities": small_world().propensities, "checkpoint": file}
     with pytest.raises(Interrupted):
-        method.fit(small_world().log, progress=stop_after(5), **given)
+        method.fit(small_world().log, progress=stop_after(3), **given)
     seen = []
     method.fit(small_world().log, resume=True, progress=lambda *at: seen.append(at[0]), **given)
-    assert seen == [5, 6, 7]
+    assert seen == [3, 4, 5]
     whole = fit(name, **options)
     np.testing.assert_array_equal(matrix(method), matrix(whole))
     assert method.report_.history == whole.report_.history
@@ -521,13 +516,14 @@ def test_going_on_from_a_checkpoint_is_as_if_nothing_had_happened(name, tmp_path
             assert torch.equal(value, method.models_[other].state_dict()[key])
 
 
-@pytest.mark.parametrize("anchors", ["epoch", "batch", "fixed"])
 @pytest.mark.parametrize(
-    ("model", "solver"),
+    ("anchors", "model", "solver"),
     [
-        ("ncf", "gradient"),
-        ("features", "gradient"),
-        ("features", "sweep"),
+        ("batch", "ncf", "gradient"),
+        ("epoch", "features", "gradient"),
+        ("fixed", "features", "gradient"),
+        ("epoch", "features", "sweep"),
+        ("batch", "features", "sweep"),
     ],
 )
 def test_going_on_works_for_other_models_and_learnt_rates(anchors, model, solver, tmp_path):

@@ -17,7 +17,7 @@ from verirec.exceptions import ModelError, TrainingError
 from verirec.methods import DRJL, catalogue
 from verirec.training.correction import Surrogate
 from verirec.training.losses import LogLoss
-from verirec.training.objective import Objective, PseudoLabels
+from verirec.training.objective import Objective, PseudoLabels, Step
 
 
 def pieces(name, seed=0, **parameters):
@@ -62,7 +62,7 @@ def plain_kernels(made):
     count = made.method.candidates
     centres = [(int(u), int(i)) for u, i in zip(made.data.users[:count], made.data.items[:count], strict=True)]
     vector = {(u, i): np.concatenate([users[u], items[i]]) for u, i in pairs(made)}
-    apart = [np.sum((vector[a] - vector[b]) ** 2) for a in centres for b in centres]
+    apart = [np.sum((vector[a] - vector[b]) ** 2) for a in labels_of(made) for b in centres]
     found = np.empty((*made.data.shape, len(centres)))
     for cell in pairs(made):
         for j, centre in enumerate(centres):
@@ -113,6 +113,11 @@ def test_akb_dr_takes_the_propensities_embeddings_where_the_model_has_none_and_s
     assert np.isfinite(matrix(fit("akb-dr", model=Sums, epochs=1))).all()
     with pytest.raises(ModelError, match="akb-dr needs embeddings"):
         fit("akb-dr", model=Sums, propensity_model=Sums, epochs=1)
+
+
+@pytest.mark.parametrize("given", [{"candidates": 1}, {"ridge": 1e-9, "model": "constants"}, {"batch_size": 1}])
+def test_akb_dr_works_where_kernels_are_alike(given):
+    assert np.isfinite(matrix(fit("akb-dr", epochs=1, **given))).all()
 
 
 # DCE-DR
@@ -224,3 +229,54 @@ class NoGrid(catalogue["mf"]):
 def test_a_method_that_forgets_the_grid_is_told_so():
     with pytest.raises(TrainingError, match="sets needs_grid"):
         NoGrid(solver="gradient", epochs=1).fit(small_world().log)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        lambda batch: torch.ones(1),
+        lambda batch: -batch.weights,
+        lambda batch: batch.weights * math.nan,
+        lambda batch: 1.0,
+        lambda batch: np.ones(3),
+    ],
+)
+@pytest.mark.parametrize("solver", ["gradient", "sweep"])
+def test_weights_that_rows_cannot_have_are_refused(weights, solver):
+    class Odd(DRJL):
+        name = "odd"
+
+        def row_weights(self, batch):
+            return weights(batch)
+
+    with pytest.raises(TrainingError, match="row_weights of odd must be a tensor of finite numbers"):
+        Odd(solver=solver, epochs=1).fit(small_world().log)
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (lambda loss: (Step(("zzz",), loss),), "a step of odd trains 'zzz'; it has prediction"),
+        (lambda loss: (Step(("imputation",), loss),), "must have one step that trains 'prediction'"),
+        (lambda loss: (Step(("prediction",), loss, "mine"),), "named 'loss'"),
+        (lambda loss: (Step(("prediction",), loss, times=0),), "take each step"),
+        (lambda loss: (), "must have one step"),
+    ],
+)
+def test_steps_that_cannot_be_taken_are_refused(steps, message):
+    class Own(Objective):
+        def loss(self, models, batch):
+            return batch.on_rows(models["prediction"]).mean()
+
+        @property
+        def steps(self):
+            return steps(self.loss)
+
+    class Odd(DRJL):
+        name = "odd"
+
+        def objective(self, data, correction):
+            return Own(correction)
+
+    with pytest.raises(TrainingError, match=message):
+        Odd(epochs=1).fit(small_world().log)

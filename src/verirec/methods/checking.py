@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def checkpoint_file(given: object) -> Path | None:
 def checkpoint_key(method: Any, prepared: Preparation) -> str:
     """Return a checksum of all that decides how training goes."""
     log, seed = prepared.log, prepared.data.seed
-    rates = repr(prepared.rates)
+    with np.printoptions(threshold=sys.maxsize):  # groups of all users, not of some
+        rates = repr(prepared.rates)
     facts = [method.name, plain_parameters(method), log.fingerprint, log.n_users, log.n_items, rates, seed]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     digest.update(prepared.propensities.at(log.users, log.items).astype(np.float32).tobytes())

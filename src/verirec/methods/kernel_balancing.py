@@ -8,7 +8,7 @@ kernels around pairs of the log span them: with :math:`x_{ui}` the embeddings of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import Objective, PseudoLabels, Step
 
+_LEAST: Final = 1e-6
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AKBDR(EstimatedPropensities, DRJL):
@@ -32,8 +34,8 @@ class AKBDR(EstimatedPropensities, DRJL):
     To the propensities' cross-entropy is added the mean of :math:`b_j^2` times `balance_weight`, with
     :math:`b_j = |D|^{-1} \sum_D (o/\hat p - 1)\, K_j(x)`. Of `candidates` kernels, around the first pairs of each
     batch, the `balanced` ones are those with the largest coefficients in a ridge regression of the present errors. The
-    embeddings are those of f, as they are; :math:`\sigma^2` is half their mean squared distance. The paper bounds
-    :math:`|b_j|`, with slack; squares are its penalised form.
+    embeddings are those of f, as they are; :math:`\sigma^2` is half the mean squared distance of rows and centres. The
+    paper bounds :math:`|b_j|`, with slack; squares are its penalised form.
 
     Parameters
     ----------
@@ -83,20 +85,21 @@ class _KernelBalanced(PropensityObjective):
         model = _with_embeddings(models)
         users, items = embeddings(model, "user"), embeddings(model, "item")
         of_users, of_items = users[batch.users[: self.candidates]], items[batch.items[: self.candidates]]
-        scale = (_distances(of_users, of_users).mean() + _distances(of_items, of_items).mean()).clamp_min(1e-12)
+        apart = _distances(users[batch.users], of_users) + _distances(items[batch.items], of_items)
+        scale = apart.mean().clamp_min(_LEAST)
 
         def kernel(left: Tensor, centres: Tensor) -> Tensor:
             return torch.exp(-_distances(left, centres) / scale)
 
-        on_rows = kernel(users[batch.users], of_users) * kernel(items[batch.items], of_items)
         on_grid = kernel(users[batch.grid_users], of_users).mean(0) * kernel(items[batch.grid_items], of_items).mean(0)
-        return on_rows, on_grid
+        return torch.exp(-apart / scale), on_grid
 
     def chosen(self, models: Learners, batch: Batch, kernels: Tensor) -> Tensor:
         """Return the kernels that the errors of the rows load on most, shape (balanced,)."""
         errors = self.correction.errors(batch.on_rows(models["prediction"]), batch)
         gram = kernels.T @ kernels / len(errors)
-        gram.diagonal().add_(self.ridge * gram.diagonal().mean())
+        # In single precision, kernels that are all alike need a ridge however small the one that was asked for is.
+        gram.diagonal().add_(max(self.ridge, _LEAST) * gram.diagonal().mean() + _LEAST)
         loads = torch.linalg.solve(gram, kernels.T @ (errors - errors.mean()) / len(errors))
         largest: Tensor = loads.abs().topk(min(self.balanced, len(loads))).indices
         return largest

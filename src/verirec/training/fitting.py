@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from verirec.estimation.inputs import Rates
-from verirec.exceptions import NoMinimumError
+from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, Penalties, build_model
 from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learner, Learners
-from verirec.training.objective import Objective
+from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.preparation import Preparation
 from verirec.training.recommender import Recommender, TrainingReport
 from verirec.training.schedule import RateSchedule
@@ -110,6 +112,7 @@ def train(
         # What models start from must not depend on the number of threads.
         objective = make_objective(data, schedule.correction)
         models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
+        _check_objective(settings.name, objective, models, data)
         bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
         _insist_on_minimum(settings, bound, has_factors)
@@ -123,6 +126,26 @@ def train(
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
     report = _report(settings, prepared, solver.name, outcome, bound)
     return _fitted(prepared, models, schedule.rates, report)
+
+
+def _check_objective(name: str, objective: Objective, models: Learners, data: TrainingData) -> None:
+    """Raise `TrainingError` for steps that cannot be taken, and for weights that rows cannot have."""
+    steps = objective.steps
+    unknown = [one for step in steps for one in step.trained if one not in models.by_name]
+    if unknown:
+        raise TrainingError(f"a step of {name} trains {unknown[0]!r}; it has {', '.join(models.by_name)}")
+    if [step.name for step in steps if "prediction" in step.trained] != ["loss"] or not all(
+        one.times > 0 for one in steps
+    ):
+        raise TrainingError(f"{name} must have one step that trains 'prediction', named 'loss', and take each step")
+    if isinstance(objective, PseudoLabels):
+        weights = objective.row_weights(data.all_rows)
+        right = isinstance(weights, Tensor) and weights.shape in ((), (len(data.log),))
+        if not right or not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
+            got = f"of shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
+            raise TrainingError(
+                f"row_weights of {name} must be a tensor of finite numbers of at least 0, one or one a row; got {got}"
+            )
 
 
 def _learners(

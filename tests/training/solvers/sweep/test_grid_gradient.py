@@ -11,7 +11,7 @@ from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
 
 SHAPE = 70, 90
-DRAWS, SAMPLE = 600, 20
+DRAWS, SAMPLE = 300, 20
 
 
 def sigmoids(seed, kind="mf"):
