@@ -109,7 +109,7 @@ def test_a_corrected_method_without_its_correction_is_the_other_one(name):
 def test_a_correction_is_refused_where_the_loss_cannot_take_one(name):
     for correction in ("surrogate", "forward"):
         call = lambda correction=correction: fit(name, correction=correction, fit={"noise_rates": RATES})  # noqa: E731
-        check_refusal(call, ParameterError, f'correction must be "none" for {name}, whose loss is not linear')
+        check_refusal(call, ParameterError, f'^correction must be "none" for {name}: it takes no correction')
 
 
 @pytest.mark.parametrize("denoising", ["ome", "ome-ips", "ome-eib", "ome-dr"])

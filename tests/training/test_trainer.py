@@ -10,7 +10,7 @@ import torch
 
 from refusals import check_refusal
 from training.tasks import a_log, a_task, known_propensities
-from verirec import GivenPropensity
+from verirec import GivenPropensity, NoiseRates
 from verirec.exceptions import DivergenceWarning, ModelFileError, TrainingError
 from verirec.models import FactorModel, Penalties
 from verirec.training.checkpoints import read_tensors, write_tensors
@@ -225,6 +225,55 @@ def test_what_converges_in_the_last_epoch_has_converged():
 
 def test_patience_over_where_it_converges_is_the_reason_given():
     assert run(Converges(3), Values(1, 2), patience=2).reason == "no better validation error for 2 validations"
+
+
+class Learnt(RateSchedule):
+    """Rates that move with every epoch, and are first due in some epoch."""
+
+    def __init__(self, data, due=1):
+        super().__init__("surrogate", "log", NoiseRates(0.0, 0.0), data)
+        self.due, self.begun, self.finished = due, -1, 0
+
+    @property
+    def waiting(self):
+        return self.begun < self.due
+
+    def begin_epoch(self, epoch, model):
+        self.begun = epoch
+        self.use(NoiseRates(self.rates.rho01 + 0.01, 0.0))
+
+    def state(self):
+        return {"rate": torch.tensor(self.rates.rho01, dtype=torch.float64)}
+
+    def load(self, state):
+        self.use(NoiseRates(float(state["rate"]), 0.0))
+
+    def finish(self):
+        self.finished += 1
+
+
+def test_what_has_converged_waits_for_rates_that_are_yet_to_be_learnt():
+    schedule = Learnt(task(), due=5)
+    outcome = run(Converges(2), None, epochs=9, schedule=schedule)
+    assert (outcome.reason, len(outcome.history)) == ("converged", 6)
+    assert [entry["rho01"] for entry in outcome.history] == pytest.approx([0.01 * n for n in range(1, 7)])
+    assert schedule.finished == 1
+
+
+def test_the_solver_hears_of_each_epochs_correction_before_it_trains():
+    solver, schedule = Fake(), Learnt(task())
+    run(solver, None, epochs=3, schedule=schedule)
+    assert [one.rates.rho01 for one in solver.corrections] == pytest.approx([0.01, 0.02, 0.03])
+    assert solver.corrections[-1] is schedule.correction
+
+
+def test_rates_are_gone_on_with_from_a_checkpoint(tmp_path):
+    plan = {"epochs": 6, "checkpoint": tmp_path / "x"}
+    whole_run = run(Fake(), None, epochs=6, schedule=Learnt(task()))
+    with pytest.raises(Stop):
+        run(Fake(), None, schedule=Learnt(task()), progress=stop_after(3), **plan)
+    again = run(Fake(), None, schedule=Learnt(task()), resume=True, **plan)
+    assert repr(again) == repr(whole_run)
 
 
 def test_what_has_converged_is_not_gone_on_with(tmp_path):

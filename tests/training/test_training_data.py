@@ -58,7 +58,8 @@ def test_all_rows_are_in_their_order():
     task, log = a_task(), a_log()
     every = task.all_rows
     assert len(every.rows) == 0
-    assert every.labels.tolist() == log.labels.tolist()
+    for found, column in ((every.users, log.users), (every.items, log.items), (every.labels, log.labels)):
+        assert found.tolist() == column.tolist()
     assert torch.equal(every.weights, task.weights)
     assert every.density == task.density
 
