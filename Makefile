@@ -24,7 +24,7 @@ test-all: lint
 
 # The numerical tests as on a processor without vector instructions, where sums add up in another order.
 test-plain: $(VENV)/.dev
-	ATEN_CPU_CAPABILITY=default $(PYTEST) tests/models tests/training
+	ATEN_CPU_CAPABILITY=default $(PYTEST) tests/losses tests/models tests/training tests/methods/test_method_losses.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
