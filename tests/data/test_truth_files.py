@@ -212,7 +212,7 @@ BAD = [
         r"changed, or the plan is of another log$",
     ),
     ("random", "kind,user,item,truth\nrandom,dan,10,1\n", UnknownIdError, r"user is not in the log .* is 'dan'$"),
-    ("random", "kind,user,item,truth\nrandom,ann,1e1,1\n", UnknownIdError, r"item is not in the log .* is '1e1'$"),
+    ("random", "kind,user,item,truth\nrandom,ann,30,1\n", UnknownIdError, r"item is not in the log .* is 30$"),
     (
         "random",
         "kind,user,item,truth\nrandom,ann,10,1\nboth,bob,10,0\n",
