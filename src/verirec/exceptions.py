@@ -170,6 +170,10 @@ class SurveyWarning(VerirecWarning):
     """A survey is small, or may not be of random pairs of the whole grid."""
 
 
+class AnswersWarning(VerirecWarning):
+    """People answered the same question more than once, or differently: their answers were combined."""
+
+
 class DivergenceWarning(VerirecWarning):
     """A loss has no minimum, or ran away; the best state is kept."""
 

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
@@ -21,6 +22,7 @@ from verirec.losses import NoiseRegion
 _MASS_OFF: Final = 0.1
 _BEYOND_CHANCE: Final = 4.0
 """How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
+_WORSE_THAN_CHANCE: Final = 3.0
 _MUCH: Final = 0.5
 _MUCH_CLIPPED: Final = 0.1
 
@@ -60,6 +62,7 @@ def judge(
     results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
     _warn_of_weights(estimators, problem)
     _warn_of_clipping(problem)
+    _warn_of_scores(problem)
     _warn_of_extrapolation(results)
     _warn_of_audit(problem, noise)
     problem.let_go_of_rows()
@@ -86,6 +89,7 @@ def judge_difference(
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)
+        _warn_of_scores(problem)
         problem.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
 
@@ -139,6 +143,22 @@ def _warn_of_clipping(problem: EstimationProblem) -> None:
         warn_caller(
             f"clip={problem.losses.clip:g} changed the predictions of {clipped:,} of {len(problem.log):,} logged "
             "pairs: what is judged are the changed ones",
+            ScoreWarning,
+        )
+
+
+def _warn_of_scores(problem: EstimationProblem) -> None:
+    """Say so where factors, which are taken for logits, do worse on the logged pairs than a coin."""
+    given = problem.losses.predictions
+    if not isinstance(given, LinkedFactors) or given.link != "logistic":
+        return
+    rows, loss = problem.rows(None), problem.losses.loss
+    coins = loss.of(np.full(len(rows.log), 0.5), rows.log.labels)
+    worse = rows.errors - coins
+    if worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)):
+        warn_caller(
+            f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
+            f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",
             ScoreWarning,
         )
 

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimation.bounded import within_range
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
 from verirec.estimation.places import places
 from verirec.estimation.problem import rate_gradient
-from verirec.estimation.ranking_formulas import at_depth, auc
+from verirec.estimation.ranking_formulas import at_depth, auc, largest
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs, Rows
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
@@ -46,8 +47,10 @@ def estimate_ranking(
     - ``recall@k``: share of all liked pairs that are among their user's k best. (A mean of users' own recalls would
       need each user's number of liked items, which no log tells.)
 
-    All but AUC are doubly robust with one imputed label for all pairs. Where users with rows have more than 4 billion
-    scores, a random sample of these users is ranked, and the intervals are the wider for it.
+    All but AUC are doubly robust with one imputed label for all pairs. Values and intervals stay within their range: 0
+    and 1, and for ``dcg@k`` the largest that it can be; a value that was outside is in the diagnostics. Where users
+    with rows have more than 4 billion scores, a random sample of these users is ranked, and the intervals are the wider
+    for it.
 
     Parameters
     ----------
@@ -101,15 +104,19 @@ def estimate_ranking(
         )
     what = "how well all items are ranked"
     if isinstance(noise_rates, NoiseRegion):
-        return Estimates(_over_region(at, noise_rates), what)
+        return Estimates(_over_region(lambda rates: _bounded(at(rates), log), noise_rates), what)
     found = at(rates)
     warn_of_unweighted_audit(fitted, rates)
     _warn_if_impossible(found)
-    return Estimates(found, what)
+    return Estimates(_bounded(found, log), what)
+
+
+def _bounded(found: dict[str, Estimate], log: FeedbackLog) -> dict[str, Estimate]:
+    return {name: within_range(one, largest(name, log.n_items)) for name, one in found.items()}
 
 
 def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion) -> dict[str, EstimateRange]:
-    """Look all over the region: ratios may peak inside. All but DCG are shares."""
+    """Look all over the region: ratios may peak inside."""
     points = []
     for rates in region.lattice:
         try:
@@ -119,11 +126,7 @@ def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion
             continue
     if not points:
         raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
-    ranges = {}
-    for name in points[0]:
-        most = np.inf if name.startswith("dcg") else 1.0
-        ranges[name] = EstimateRange.over([point[name] for point in points], least=0.0, most=most)
-    return ranges
+    return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}
 
 
 def _refuse_one_class(rows: Rows) -> None:

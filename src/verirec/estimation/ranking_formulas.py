@@ -51,6 +51,18 @@ def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceE
     }
 
 
+def largest(name: str, n_items: int) -> float:
+    """Return the largest value that a metric can have.
+
+    Examples
+    --------
+    >>> largest("dcg@1", 10), largest("auc", 10)
+    (1.0, 1.0)
+    """
+    metric, _, depth = name.partition("@")
+    return float(_discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
+
+
 def _discounts(count: int) -> Array:
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 

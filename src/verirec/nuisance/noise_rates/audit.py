@@ -14,9 +14,9 @@ from scipy.special import ndtri
 from verirec.checks import number_array, one_of, whole_number
 from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.pair_files import read_truths
 from verirec.data.predictions import PredictionsLike
 from verirec.data.roles import TruthRoles
+from verirec.data.truth_files import read_truths
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
@@ -104,7 +104,8 @@ class AuditSample:
         """
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
+        found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns)
+        return cls(found.users, found.items, found.labels)
 
     def __len__(self) -> int:
         return len(self.users)
