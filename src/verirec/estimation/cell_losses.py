@@ -45,6 +45,11 @@ class CellLosses:
     clip: float | None = None
     counts_grid: bool = False
 
+    @property
+    def parallel(self) -> bool:
+        """Whether two threads may ask at once."""
+        return self.predictions.parallel
+
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both at positions that broadcast together.
 
