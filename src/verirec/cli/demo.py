@@ -36,21 +36,21 @@ def demo(
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
     table.add_column("Recommender")
-    table.add_column("As logged", justify="right", no_wrap=True)
-    table.add_column("Corrected", justify="right", no_wrap=True)
-    table.add_column("Truth", justify="right", no_wrap=True)
-    for name, one in result.assessment.recommenders.items():
-        table.add_row(name, _cell(one.estimates["naive"]), _cell(one.estimates[one.main]), f"{result.truth[name]:.3f}")
+    for name in ("Log as it stands", *(stage[0].upper() + stage[1:] for stage in result.stages), "Truth"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, truth in result.truth.items():
+        stages = [one.recommenders[name] for one in result.stages.values()]
+        naive = _cell(stages[0].estimates["naive"])
+        table.add_row(name, naive, *(_cell(one.estimates[one.headline]) for one in stages), f"{truth:.3f}")
+    table.add_row("Verdict", result.preferred_by_log, *map(_settled, result.stages.values()), result.truly_better)
     console.print(table)
-    settled = result.assessment.comparisons[0].established
-    console.print(
-        f"As it stands, the log prefers the one {result.preferred_by_log}; the better one is the one "
-        f"{result.truly_better}. Corrected for selection and noise, "
-        + (f"it says that the one {settled} is better." if settled else "it leaves that open."),
-        soft_wrap=True,
-    )
     console.print(f"The page: {page}", soft_wrap=True)
 
 
-def _cell(one: Estimate) -> str:
-    return f"{one.value:.3f} [{one.interval[0]:.3f}, {one.interval[1]:.3f}]"
+def _cell(one: Any) -> str:
+    low, high = one.interval
+    return f"{low:.3f} to {high:.3f}" if isinstance(one, EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _settled(found: Any) -> str:
+    return found.comparisons[0].established or "left open"

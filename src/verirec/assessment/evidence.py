@@ -1,0 +1,181 @@
+"""What an assessment goes by: the log, the labels in hand, and what is assumed where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.assessment.findings import Basis
+from verirec.data.predictions import PredictionsLike
+from verirec.data.cells import Positions
+from verirec.estimation import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
+from verirec.estimation.calibration import are_probabilities
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.inputs import Rates
+from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.selection_range import SelectionRange, range_results
+from verirec.estimation.selection_strength import SelectionStrength, selection_strength
+from verirec.estimation.setup import drawn_seed, make_problem
+from verirec.estimation.survey.draws import FEWEST
+from verirec.estimation.survey.problem import Losses, survey_results
+from verirec.losses import LossLike, NoiseRegion
+from verirec.nuisance.surveys import SurveySample
+
+Array = npt.NDArray[np.float64]
+
+HEADLINES: Final[dict[Basis, str]] = {
+    "survey": "survey-ppi",
+    "audit": "audited-dr",
+    "known propensities": "ome-dr",
+    "range": "range",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What every recommender of an assessment is judged by, so that all are alike.
+
+    Parameters
+    ----------
+    pairs
+        The logged pairs that judge, with their propensities and their audit.
+    noise
+        Rates, or a region of them.
+    survey
+        True labels of random pairs, if there are any.
+    selection
+        How strongly taste may decide what is logged.
+    exclude
+        Pairs that are not spoken of, such as those that were trained on.
+    loss, confidence, clip, sample, seed, depth
+        As in `estimate` and, the depth, in `estimate_ranking`.
+    """
+
+    pairs: LoggedPairs
+    noise: Rates | NoiseRegion
+    survey: SurveySample | None
+    selection: SelectionRange
+    exclude: Any
+    loss: LossLike
+    confidence: float
+    clip: float | None
+    sample: int | None
+    seed: Any
+    depth: int = 5
+
+    @property
+    def basis(self) -> Basis:
+        """What answers for all pairs rest on: the firmest of what there is."""
+        if self.survey is not None:
+            return "survey"
+        if not self.pairs.propensities.known:
+            return "range"
+        return "known propensities" if self.pairs.audited is None else "audit"
+
+    @property
+    def headline(self) -> str:
+        """Name of the estimate to go by."""
+        return HEADLINES[self.basis]
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """Names of estimators that rest on the audit, if there is one."""
+        return () if self.pairs.audited is None else ("audited-dr",)
+
+    @property
+    def lacking(self) -> str:
+        """Why a survey establishes nothing, if it does not."""
+        if self.survey is None:
+            return ""
+        liked = int(self.survey.labels.sum())
+        rarer = min(liked, len(self.survey) - liked)
+        if rarer >= FEWEST:
+            return ""
+        kind = "liked" if rarer == liked else "disliked"
+        wanted = -(-FEWEST * (len(self.survey) + 1) // (rarer + 1))
+        return (
+            f"the survey has {rarer} {kind} pairs where {FEWEST} are needed to establish anything; about {wanted:,} "
+            "random pairs would have so many"
+        )
+
+    def problem(
+        self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
+    ) -> EstimationProblem:
+        """Put a recommender and the pairs that it is judged on together."""
+        return make_problem(
+            predictions,
+            pairs,
+            chosen(estimators, with_rates=True),
+            loss=self.loss,
+            clip=self.clip,
+            sample=self.sample,
+            seed=drawn_seed(self.seed),
+        )
+
+    def has_losses(self, predictions: PredictionsLike) -> bool:
+        """Tell whether predictions are probabilities, or the loss takes any scores."""
+        return self.clip is not None or self.loss != "log" or are_probabilities(predictions, self.pairs.log)
+
+    def by_labels(self, losses: Sequence[Losses]) -> list[dict[str, Any]]:
+        """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""
+        log, seed = self.pairs.log, drawn_seed(self.seed)
+        options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": seed}
+        options["confidence"] = self.confidence
+        if self.survey is not None:
+            return survey_results(losses, ("survey", "survey-ppi"), self.survey, log, self.noise, **options)
+        if self.basis != "range":
+            return [{} for _ in losses]
+        found = range_results(losses, log, self.noise, self.selection, **options)
+        return [{"range": one} for one in found]
+
+    def liked(self) -> Estimate | EstimateRange:
+        """Estimate the share of liked pairs: the mean of a "loss" that counts a liked pair as 1."""
+        if self.basis in ("survey", "range"):
+            found: Estimate | EstimateRange = self.by_labels([_Liked()])[0][self.headline]
+            return found
+
+        def half(users: Positions, items: Positions) -> Array:
+            return np.full(len(users), 0.5)
+
+        def is_liked(predictions: Array, labels: Array) -> Array:
+            return labels
+
+        pairs, options = self.pairs, {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
+        return estimate(  # type: ignore[no-any-return]
+            half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
+        )["ome-snips"]
+
+    def strength(self) -> SelectionStrength | None:
+        """Estimate how strongly taste decides what is logged, which only a survey can tell."""
+        if self.survey is None or isinstance(self.noise, NoiseRegion):
+            return None
+        return selection_strength(self.pairs.log, self.survey, noise_rates=self.noise)
+
+    def ranking(self, scores: PredictionsLike) -> Estimates | None:
+        """Estimate how well scores rank; nothing for a log with row weights, or scores of some pairs only."""
+        return estimate_ranking(
+            scores,
+            self.pairs.log,
+            propensities=self.pairs.propensities,
+            noise_rates=self.noise,
+            k=self.depth,
+            confidence=self.confidence,
+        )
+
+
+class _Liked:
+    """Losses of 1 for liked pairs and 0 for others."""
+
+    parallel = True
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return 0 and 1."""
+        shape = np.broadcast(users, items).shape
+        return np.zeros(shape), np.ones(shape)
+
+    of_rows = cells
