@@ -57,7 +57,8 @@ def tell(artist: Any, words: str) -> None:
 
 def _with_words(found: re.Match[str]) -> str:
     words = escape(bytes.fromhex(found[2]).decode())
-    return f'{found[1]} tabindex="0" role="img" aria-label="{words}"><title>{words}</title>'
+    shown = f'<title>{words}</title><text class="told" x="4" y="12">{words}</text>'
+    return f'{found[1]} tabindex="0" role="img" aria-label="{words}">{shown}'
 
 
 def make_figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:
