@@ -1,6 +1,6 @@
 """How often 95% intervals of ranking estimates hold the truth: by survey, and by the log alone.
 
-    .venv/bin/python benchmarks/ranking_coverage.py [--surveys 400] [--workers 2] [--data FOLDER] [--only survey top log]
+    .venv/bin/python benchmarks/ranking_coverage.py [--surveys 400] [--workers 2] [--data FOLDER] [--only survey top]
 
 By survey: worlds whose selection depends on taste (selectivity 0, 2, 4), and KuaiRec's complete block (a random 300 x
 1,000 of it at a time, 5% positives) with taste-driven selection (delta 0, 1, 2). What people log is not taken at its
@@ -45,7 +45,8 @@ def surveyed_world(name: str, seed: int, data: str | None) -> tuple[np.ndarray, 
         scores = logit(np.clip(world.preferences, 0.02, 0.98)) + random.normal(size=(200, 300))
         return world.true_labels, scores, world.log
     block = vr.load_dataset("kuairec", data_home=data).complete
-    truth = block[np.ix_(*(np.sort(random.choice(size, part, False)) for size, part in zip(block.shape, (300, 1000))))]
+    some = (random.choice(block.shape[0], 300, False), random.choice(block.shape[1], 1000, False))
+    truth = block[np.ix_(*some)]
     logits = random.normal(-3, 0.7, (300, 1)) + random.normal(0, 0.7, (1, 1000)) + float(degree) * truth
     log = log_of(truth, random.random(truth.shape) < expit(logits))
     # The recommender is one that knows other watches of the same people and videos.
@@ -57,9 +58,7 @@ def surveyed_world(name: str, seed: int, data: str | None) -> tuple[np.ndarray, 
 
 def log_of(truth: np.ndarray, seen: np.ndarray) -> vr.FeedbackLog:
     users, items = np.nonzero(seen)
-    return vr.FeedbackLog.from_arrays(
-        users, items, truth[users, items], n_users=truth.shape[0], n_items=truth.shape[1]
-    )
+    return vr.FeedbackLog.from_arrays(users, items, truth[users, items], n_users=truth.shape[0], n_items=truth.shape[1])
 
 
 def survey_of(truth: np.ndarray, probabilities: np.ndarray, size: int, random: np.random.Generator) -> vr.SurveySample:

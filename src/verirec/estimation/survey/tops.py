@@ -49,12 +49,19 @@ def best_pairs(scores: Array, depth: int) -> BestPairs:
     own = scores[line, item]
     order = np.lexsort((-own, line))
     line, item, own = line[order], item[order], own[order]
-    new_line = np.append(True, line[1:] != line[:-1])
-    new_tie = new_line | np.append(True, own[1:] != own[:-1])
+    new_line = _starts(line)
+    new_tie = new_line | _starts(own)
     starts = np.flatnonzero(new_tie)
     tie = np.cumsum(new_tie) - 1
     place = starts - np.flatnonzero(new_line)[np.cumsum(new_line) - 1][starts]
     return BestPairs(line, item, place[tie].astype(float), np.diff(np.append(starts, len(line)))[tie].astype(float))
+
+
+def _starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Flag where a run of equal values starts."""
+    flags = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=flags[1:])
+    return flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +118,12 @@ class RankedTarget:
 
     def levels(self, own: Array) -> Array:
         """Return scores to tell all others by: those of the survey's own pairs, and evenly spread ones."""
-        random = np.random.default_rng(0)
-        users, items = self.target.sample(min(_LOOKED_AT, 4 * len(self.target)), random)
-        spread = np.quantile(self.values.cells(users, items), np.linspace(0, 1, LEVELS), method="nearest")
+        if len(self.target) <= _LOOKED_AT:
+            whole = self.scores(self.target.users)
+            looked_at = whole[whole > -np.inf]
+        else:
+            looked_at = self.values.cells(*self.target.sample(_LOOKED_AT, np.random.default_rng(0)))
+        spread = np.quantile(looked_at, np.linspace(0, 1, LEVELS), method="nearest")
         return np.unique(np.concatenate([own, spread]))
 
     def walk(self, labels: CellValues, gains: Mapping[str, Array], levels: Array | None) -> Walked:
