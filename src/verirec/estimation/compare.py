@@ -12,6 +12,7 @@ from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judg
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, survey_results
 from verirec.losses import LossLike, get_loss
@@ -29,6 +30,7 @@ def compare(
     noise_rates: Noise = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
+    selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -46,7 +48,7 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, survey, exclude, estimators, loss, imputation, confidence, clip, sample
+    log, propensities, noise_rates, survey, exclude, selection, estimators, loss, imputation, confidence, clip, sample
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
@@ -62,18 +64,21 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen_for(estimators, noise_rates, survey, exclude)
+    selected = chosen_for(estimators, noise_rates, survey, exclude, selection)
     noise = checked_noise(noise_rates, judgeable(log))
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
+    losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
+    options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
-    if selected.log:
+    if selected.log or selected.ranged:
         pairs = LoggedPairs(log, as_propensities(propensities, log))
-        options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
-        one, two = (make_problem(given, pairs, selected.log, seed=seed, **options) for given in (first, second))
+    if selected.log:
+        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        one, two = (make_problem(each, pairs, selected.log, **given) for each in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
+    if selected.ranged:
+        found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]
     if survey is not None:
-        losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
-        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
     return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

@@ -13,6 +13,7 @@ from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judg
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
@@ -29,6 +30,7 @@ def estimate(
     noise_rates: Noise = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
+    selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -64,6 +66,9 @@ def estimate(
         True labels of random pairs: adds the estimators "survey" and "survey-ppi".
     exclude
         Pairs that are not spoken of, such as those that the recommender was trained on: a log, or (users, items).
+    selection
+        How much more readily people may log what they like, such as `SelectionRange(0, 3)`: the estimate "ome-dr", or
+        "dr" without noise rates, is then an `EstimateRange` over all of it.
     estimators
         Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of a survey.
     loss
@@ -96,27 +101,24 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    selected = chosen_for(estimators, noise_rates, survey, exclude)
+    selected = chosen_for(estimators, noise_rates, survey, exclude, selection)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     noise = checked_noise(noise_rates, judgeable(log))
     seed = drawn_seed(random_state)
+    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
+    if selected.log or selected.ranged:
+        pairs = LoggedPairs(log, as_propensities(propensities, log))
     if selected.log:
-        problem = make_problem(
-            predictions,
-            LoggedPairs(log, as_propensities(propensities, log)),
-            selected.log,
-            loss=loss,
-            imputation=imputation,
-            clip=clip,
-            sample=sample,
-            seed=seed,
-        )
+        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        problem = make_problem(predictions, pairs, selected.log, **given)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
-    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    if selected.ranged:
+        ranged = RangeProblem.of(pairs, selection, noise, **options)
+        found[selected.ranged] = judge_by_range(ranged, [losses], level, least=losses.loss.least)[0]
     if survey is not None:
-        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
     return Estimates(found, f"the {losses.loss.name} loss")

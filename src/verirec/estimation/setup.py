@@ -18,13 +18,18 @@ from verirec.losses import LossLike, get_loss
 from verirec.randomness import RandomState, as_generator
 
 
-def chosen_for(names: str | Sequence[str] | None, noise_rates: Any, survey: Any, exclude: Any) -> Chosen:
-    """Look estimators up; where pairs are left out, those of a survey alone: a log's rows would stand for all pairs."""
-    found = chosen_by_source(names, with_rates=noise_rates is not None, with_survey=survey is not None)
+def chosen_for(
+    names: str | Sequence[str] | None, noise_rates: Any, survey: Any, exclude: Any, selection: Any = None
+) -> Chosen:
+    """Look estimators up; where pairs are left out, a survey's and a range alone: a log's rows would stand for all."""
+    with_rates = noise_rates is not None
+    found = chosen_by_source(names, with_rates=with_rates, with_survey=survey is not None)
+    if selection is not None:
+        found = found.with_range(with_rates=with_rates)
     if exclude is None or not found.log:
         return found
-    if names is None and found.survey:
-        return Chosen([], found.survey)
+    if names is None and (found.survey or found.ranged):
+        return found._replace(log=[])
     raise ParameterError(
         f"exclude needs a survey, and estimators that rest on it alone: {', '.join(one.name for one in found.log)} "
         "would speak of all pairs"
