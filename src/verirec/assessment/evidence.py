@@ -18,7 +18,7 @@ from verirec.estimation.catalogue import chosen
 from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.selection_range import SelectionRange, range_results
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.selection_strength import SelectionStrength, selection_strength
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.draws import FEWEST
@@ -28,6 +28,7 @@ from verirec.nuisance.surveys import SurveySample
 
 Array = npt.NDArray[np.float64]
 
+SURVEYED: Final = ("survey", "survey-ppi")
 HEADLINES: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
     "audit": "audited-dr",
@@ -123,15 +124,14 @@ class Evidence:
 
     def by_labels(self, losses: Sequence[Losses]) -> list[dict[str, Any]]:
         """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""
-        log, seed = self.pairs.log, drawn_seed(self.seed)
-        options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": seed}
-        options["confidence"] = self.confidence
+        options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": drawn_seed(self.seed)}
         if self.survey is not None:
-            return survey_results(losses, ("survey", "survey-ppi"), self.survey, log, self.noise, **options)
+            options["confidence"] = self.confidence
+            return survey_results(losses, SURVEYED, self.survey, self.pairs.log, self.noise, **options)
         if self.basis != "range":
             return [{} for _ in losses]
-        found = range_results(losses, log, self.noise, self.selection, **options)
-        return [{"range": one} for one in found]
+        problem = RangeProblem.of(self.pairs, self.selection, self.noise, **options)
+        return [{"range": one} for one in judge_by_range(problem, losses, self.confidence)]
 
     def liked(self) -> Estimate | EstimateRange:
         """Estimate the share of liked pairs: the mean of a "loss" that counts a liked pair as 1."""
