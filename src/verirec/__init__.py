@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         PopularityPropensity,
         Propensities,
     )
+    from verirec.nuisance.surveys import SurveySample
     from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
@@ -95,6 +96,7 @@ _NAMES = {
     "weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
+    "nuisance.surveys": "SurveySample",
     "nuisance.suspects": "SuspectLabels find_suspect_labels",
 }
 """Names by the package they are imported from; what is under TYPE_CHECKING says the same to type checkers."""
@@ -126,6 +128,7 @@ __all__ = [
     "PopularityPropensity",
     "Propensities",
     "Split",
+    "SurveySample",
     "SuspectLabels",
     "UnbiasedSplit",
     "__version__",

@@ -166,6 +166,10 @@ class SmallAuditWarning(VerirecWarning):
     """An audit sample is too small for its rates to be precise."""
 
 
+class SurveyWarning(VerirecWarning):
+    """A survey is small, or may not be of random pairs of the whole grid."""
+
+
 class AnswersWarning(VerirecWarning):
     """People answered the same question more than once, or differently: their answers were combined."""
 

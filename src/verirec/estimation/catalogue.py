@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,29 +81,66 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 }
 
 
-def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi")
+"""Those that rest on a survey; `verirec.estimation.survey` has their formulas."""
+_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *SURVEY_ESTIMATORS)
+
+
+class Chosen(NamedTuple):
+    """Estimators by what they rest on."""
+
+    log: list[Estimator]
+    survey: list[str]
+
+
+def chosen_by_source(names: str | Sequence[str] | None, *, with_rates: bool, with_survey: bool = False) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
+
+    Parameters
+    ----------
+    names
+        What was asked for.
+    with_rates, with_survey
+        Whether there are noise rates, and a survey.
+
+    Examples
+    --------
+    >>> found = chosen_by_source(None, with_rates=False, with_survey=True)
+    >>> [estimator.name for estimator in found.log], found.survey
+    (['naive', 'ips', 'dr'], ['survey', 'survey-ppi'])
+    """
+    possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
+    possible += SURVEY_ESTIMATORS if with_survey else ()
+    if names is None:
+        names = [name for name in _USUAL if name in possible]
+    elif isinstance(names, str):
+        names = possible if names == "all" else (names,)
+    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
+    every = (*ESTIMATORS, *SURVEY_ESTIMATORS)
+    unknown = [name for name in listed if not isinstance(name, str) or name not in every]
+    if unknown or not listed:
+        got = f"got {unknown[0]!r}" if unknown else "none was named"
+        raise ParameterError(f"estimators must be among {', '.join(every)}; {got}")
+    missing = [name for name in dict.fromkeys(listed) if name not in possible]
+    if missing and missing[0] in SURVEY_ESTIMATORS:
+        raise ParameterError(f"survey must be given for estimators that rest on one: {missing[0]}")
+    if missing:
+        raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(missing)}")
+    found = list(dict.fromkeys(listed))
+    return Chosen(
+        [ESTIMATORS[name] for name in found if name in ESTIMATORS], [name for name in found if name not in ESTIMATORS]
+    )
+
+
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+    """Look up estimators that rest on the log: names, "all", or `None` for the usual ones.
 
     Examples
     --------
     >>> [estimator.name for estimator in chosen(None, with_rates=True)]
     ['naive', 'ips', 'dr', 'ome-ips', 'ome-dr']
     """
-    if names is None:
-        names = ("naive", "ips", "dr", "ome-ips", "ome-dr")[: 5 if with_rates else 3]
-    elif isinstance(names, str):
-        every = tuple(name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected)
-        names = every if names == "all" else (names,)
-    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
-    unknown = [name for name in listed if not isinstance(name, str) or name not in ESTIMATORS]
-    if unknown or not listed:
-        got = f"got {unknown[0]!r}" if unknown else "none was named"
-        raise ParameterError(f"estimators must be among {', '.join(ESTIMATORS)}; {got}")
-    found = [ESTIMATORS[name] for name in dict.fromkeys(listed)]
-    denoised = [estimator.name for estimator in found if estimator.noise_corrected]
-    if denoised and not with_rates:
-        raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(denoised)}")
-    return found
+    return chosen_by_source(names, with_rates=with_rates).log
 
 
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 _ROUNDING: Final = 1e-6
 _CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
 _SCORES_HINT: Final = (
-    "; these look like scores or ratings: calibrate makes probabilities of them, and estimate_ranking takes them as "
+    "; these look like scores or ratings: calibrate makes probabilities of them, and how they rank can be judged as "
     "they are"
 )
 
@@ -44,6 +44,11 @@ class CellLosses:
     loss: Loss
     clip: float | None = None
     counts_grid: bool = False
+
+    @property
+    def parallel(self) -> bool:
+        """Whether two threads may ask at once."""
+        return self.predictions.parallel
 
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both at positions that broadcast together.

@@ -7,15 +7,17 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.catalogue import chosen
-from verirec.estimation.estimate import make_problem
+from verirec.estimation.catalogue import chosen_by_source
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
-from verirec.losses import LossLike
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
+from verirec.estimation.survey.problem import LossDifference, survey_results
+from verirec.losses import LossLike, get_loss
 from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
 
@@ -26,6 +28,8 @@ def compare(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -43,7 +47,9 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, estimators, loss, imputation, confidence, clip, sample, random_state
+    log, propensities, noise_rates, survey, exclude, estimators, loss, imputation, confidence, clip, sample
+        As in `estimate`.
+    random_state
         As in `estimate`; both have the same sample and folds.
 
     Examples
@@ -57,11 +63,18 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen(estimators, with_rates=noise_rates is not None)
+    selected = chosen_by_source(estimators, with_rates=noise_rates is not None, with_survey=survey is not None)
     noise = checked_noise(noise_rates, judgeable(log))
-    pairs = LoggedPairs(log, as_propensities(propensities, log))
-    options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     # Both draw the same sample and the same folds.
-    seed = same_state(random_state)
-    one, two = (make_problem(given, pairs, selected, random_state=seed, **options) for given in (first, second))
-    return judge_difference(one, two, selected, noise, level)
+    seed = drawn_seed(same_state(random_state))
+    found: dict[str, Any] = {}
+    if selected.log:
+        pairs = LoggedPairs(log, as_propensities(propensities, log))
+        options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
+        one, two = (make_problem(given, pairs, selected.log, seed=seed, **options) for given in (first, second))
+        found |= judge_difference(one, two, selected.log, noise, level)
+    if survey is not None:
+        losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
+        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
+        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+    return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.exceptions import UnknownNameError
+
+HEADLINES: Final = ("survey-ppi", "survey", "audited-dr", "ome-dr", "dr")
+"""Estimates to go by, where there are several: the first of them."""
 
 
 class Estimates(Mapping[str, Estimate | EstimateRange]):
@@ -35,6 +38,12 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def headline(self) -> str:
+        """The name of the estimate to go by: the one that rests most on labels and least on models."""
+        best = [name for name in HEADLINES if name in self._values]
+        return best[0] if best else list(self._values)[-1]
 
     def __repr__(self) -> str:
         return f"Estimates of {self.of}\n{self.to_frame().to_string(index=False)}"
