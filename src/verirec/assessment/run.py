@@ -17,10 +17,11 @@ from verirec.data.predictions import PredictionsLike
 from verirec.estimation import estimate
 from verirec.estimation.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.planning import LabelPlan, plan_labels
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import AuditError, ParameterError, VerirecWarning
 from verirec.losses import LossLike, NoiseRegion, get_loss
-from verirec.nuisance.noise_rates import AuditPlan, AuditSample, identified_region, plan_labels, rates_from_audit
+from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.suspects import find_suspect_labels
 from verirec.randomness import RandomState, same_state
@@ -126,7 +127,7 @@ def _named(argument: str, given: Any) -> dict[str, Any]:
     return dict(given)
 
 
-def _plan(log: FeedbackLog, confidence: float, seed: Any) -> AuditPlan | None:
+def _plan(log: FeedbackLog, confidence: float, seed: Any) -> LabelPlan | None:
     """Plan an audit, if the log has rows enough for one."""
     try:
         return plan_labels(log, half_width=HALF_WIDTH, confidence=confidence, random_state=seed)

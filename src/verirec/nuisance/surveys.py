@@ -13,9 +13,9 @@ import numpy.typing as npt
 from verirec.checks import as_array, number_array
 from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.pair_files import read_truths
 from verirec.data.roles import TruthRoles
 from verirec.data.splits import split_unbiased
+from verirec.data.truth_files import read_truths
 from verirec.exceptions import ParameterError, SurveyError
 from verirec.formatting import html_table
 
@@ -139,6 +139,9 @@ class SurveySample:
     ) -> SurveySample:
         """Read a survey: a table with user, item and true label, by the log's ids; rows without one are left out.
 
+        Columns `probability` (or `weight`), `cluster` and `person` are taken where there are such, and of a plan with
+        both kinds the random pairs.
+
         Parameters
         ----------
         path
@@ -152,7 +155,9 @@ class SurveySample:
         """
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
+        roles = TruthRoles(user, item, true_label)
+        found = read_truths(Path(path), roles, checked_log(log), log_columns, kind="random")
+        return cls(found.users, found.items, found.labels, found.probabilities, found.clusters)
 
     @classmethod
     def from_unbiased(cls, log: FeedbackLog) -> SurveySample:

@@ -35,9 +35,7 @@ def inclusion_probabilities(sizes: Array, count: float) -> Array:
         certain |= above
 
 
-def draw(
-    probabilities: Array, count: int, random: np.random.Generator
-) -> npt.NDArray[np.integer[Any]]:
+def draw(probabilities: Array, count: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
     r"""Draw `count` places with inclusion probabilities that add up to it (Pareto sampling: Rosén 1997).
 
     Each place has a uniform number u and the rank :math:`\frac{u}{1 - u} \cdot \frac{1 - \pi}{\pi}`; the smallest

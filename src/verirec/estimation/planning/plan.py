@@ -153,9 +153,7 @@ class _Draft:
             self.likes.assumes,
         )
 
-    def _pairs(
-        self, design: RandomDesign, split: Split
-    ) -> tuple[Positions, Positions, Array, npt.NDArray[np.bool_]]:
+    def _pairs(self, design: RandomDesign, split: Split) -> tuple[Positions, Positions, Array, npt.NDArray[np.bool_]]:
         """Draw the pairs of both kinds, and mix them: users, items, probabilities, and which are logged."""
         random = as_generator(self.seed)
         found, count = design.candidates, min(split.random, len(design.candidates.users))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ from verirec.data.grid import Block, Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip
+from verirec.estimation.ranking_formulas import discounts
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import ParameterError
 from verirec.losses import LossLike, get_loss
-from verirec.estimation.ranking_formulas import discounts
 
 Array = npt.NDArray[np.float64]
 Recommenders = Mapping[str, PredictionsLike] | list[PredictionsLike] | PredictionsLike
@@ -53,18 +53,6 @@ class Candidates(NamedTuple):
     def total(self) -> int:
         """How many pairs matter: of a random part of the users, about."""
         return round(len(self.users) / self.share)
-
-
-class Question(Protocol):
-    """Numbers that labels tell: one a row of `weights`, made of the recommenders' slopes."""
-
-    names: tuple[str, ...]
-    weights: Array
-    """Shape (numbers, recommenders)."""
-
-    def candidates(self, size: int, random: np.random.Generator) -> Candidates:
-        """Draw about so many of the pairs that matter, or all of them if there are no more."""
-        ...
 
 
 def levels(names: Sequence[str]) -> tuple[tuple[str, ...], Array]:
@@ -147,13 +135,15 @@ class TopGains:
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
+Question = MeanLosses | TopGains
+"""Numbers that labels tell: `names` of them, one a row of `weights`, made of the recommenders' slopes."""
+
+
 def pose(
     purpose: object, recommenders: Recommenders, log: FeedbackLog, target: Target, loss: LossLike, clip: float | None
-) -> MeanLosses | TopGains:
+) -> Question:
     """Make a question of what a user asks for: "level", "difference" or "ndcg@k" of some recommenders."""
-    named = {
-        name: as_predictions(one, log.n_users, log.n_items) for name, one in _named(recommenders).items()
-    }
+    named = {name: as_predictions(one, log.n_users, log.n_items) for name, one in _named(recommenders).items()}
     depth = re.fullmatch(r"ndcg@([1-9][0-9]{0,8})", purpose) if isinstance(purpose, str) else None
     if depth is not None:
         return TopGains(list(named.values()), target, int(depth[1]), *levels(list(named)))

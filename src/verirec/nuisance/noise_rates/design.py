@@ -234,9 +234,7 @@ def _of_guess(table: Array, guess: NoiseRates) -> tuple[Array, Array]:
     """Return the information of the labels, (k, k), and the direction that an audited row adds, (2 strata, k)."""
     strata = len(table)
     rho01, rho10, kappa = guess.rho01, guess.rho10, guess.kappa
-    said = np.clip(
-        table[:, 1] / np.maximum(table.sum(axis=1), 1), rho10 + _INSIDE * kappa, 1 - rho01 - _INSIDE * kappa
-    )
+    said = np.clip(table[:, 1] / np.maximum(table.sum(axis=1), 1), rho10 + _INSIDE * kappa, 1 - rho01 - _INSIDE * kappa)
     share = (said - rho10) / kappa
     own = np.arange(strata)
     by_said = np.zeros((strata, 2 + strata))
