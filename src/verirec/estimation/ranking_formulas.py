@@ -74,7 +74,19 @@ def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceE
         hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
         return _ratio(hits, _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items)))
 
+<<<<<<< HEAD
     return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
+=======
+    discounted = mean_gain(discounts)
+    return {
+        f"dcg@{depth}": discounted,
+        f"ndcg@{depth}": mean_gain(lambda count: discounts(count) / discounts(count).sum()),
+        f"precision@{depth}": mean_gain(lambda count: np.ones(count) / depth),
+        f"recall@{depth}": lambda rows: _ratio(
+            mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
+        ),
+    }
+>>>>>>> plan
 
 
 def largest(name: str, n_items: int) -> float:
@@ -86,10 +98,11 @@ def largest(name: str, n_items: int) -> float:
     (1.0, 1.0)
     """
     metric, _, depth = name.partition("@")
-    return float(_discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
+    return float(discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
 
 
-def _discounts(count: int) -> Array:
+def discounts(count: int) -> Array:
+    """Return what a liked item gains by place: :math:`1 / \\log_2(1 + j)`."""
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 
 
