@@ -88,13 +88,9 @@ _NAMES = {
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
-<<<<<<< HEAD
     "estimation": "Estimate EstimateRange Estimates SelectionRange calibrate compare estimate estimate_ranking "
     "sensitivity",
-=======
-    "estimation": "Estimate EstimateRange Estimates calibrate compare estimate estimate_ranking sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
->>>>>>> plan
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",

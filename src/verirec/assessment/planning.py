@@ -23,14 +23,15 @@ def propose(predictions: Mapping[str, PredictionsLike], judged: Judged, evidence
     """Plan the questions that would settle what is open; `None` where nothing is, or where no number of them would."""
     whole = [name for name, one in judged.recommenders.items() if one.estimates is not None and one.covered is None]
     contest = _closest([one for one in judged.comparisons if {one.first, one.second} <= set(whole)])
-    if whole and evidence.basis == "survey" and contest is None:
+    if whole and contest is None and evidence.basis != "range":
         return None
     options = {"confidence": evidence.confidence, "random_state": evidence.seed}
     log = evidence.pairs.log
     try:
         if contest is not None:
             both = {name: predictions[name] for name in (contest.first, contest.second)}
-            width = max(_difference(contest), _SHARPEST)
+            # Half of what there seems to be, as what there is may be less.
+            width = min(max(_difference(contest) / 2, _SHARPEST), HALF_WIDTH)
             return plan_labels(log, both, half_width=width, purpose="difference", loss=evidence.loss, **options)
         if whole:
             alone = {name: predictions[name] for name in whole}

@@ -148,7 +148,7 @@ def chosen_by_source(names: str | Sequence[str] | None, *, with_rates: bool, wit
     )
 
 
-def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False) -> list[Estimator]:
     """Look up estimators that rest on the log: names, "all", or `None` for the usual ones.
 
     Examples

@@ -35,8 +35,8 @@ def place_gains(depth: int, count: int) -> dict[str, Array]:
     >>> {name: gains.round(2).tolist() for name, gains in place_gains(2, 2).items()}
     {'dcg': [1.0, 0.63], 'ndcg': [0.61, 0.39], 'precision': [0.5, 0.5]}
     """
-    discounts = _discounts(count)
-    return {"dcg": discounts, "ndcg": discounts / discounts.sum(), "precision": np.ones(count) / depth}
+    by_place = discounts(count)
+    return {"dcg": by_place, "ndcg": by_place / by_place.sum(), "precision": np.ones(count) / depth}
 
 
 def shared_gains(by_place: Array, above: Array, tied: Array) -> Array:
@@ -74,19 +74,7 @@ def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceE
         hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
         return _ratio(hits, _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items)))
 
-<<<<<<< HEAD
     return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
-=======
-    discounted = mean_gain(discounts)
-    return {
-        f"dcg@{depth}": discounted,
-        f"ndcg@{depth}": mean_gain(lambda count: discounts(count) / discounts(count).sum()),
-        f"precision@{depth}": mean_gain(lambda count: np.ones(count) / depth),
-        f"recall@{depth}": lambda rows: _ratio(
-            mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
-        ),
-    }
->>>>>>> plan
 
 
 def largest(name: str, n_items: int) -> float:

@@ -29,6 +29,7 @@ class LoggedPairs:
 
     log: FeedbackLog
     propensities: Propensities
+    audited: object = None
 
     @cached_property
     def p(self) -> Array:
