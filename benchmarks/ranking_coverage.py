@@ -167,19 +167,23 @@ def main() -> None:
     options = parser.parse_args()
     for part in options.only:
         count = options.surveys if part == "log" else -(-options.surveys // PER_WORLD)
-        tasks = [(part, name, seed, options.data) for name in PARTS[part][1] for seed in range(count)]
-        with ProcessPoolExecutor(options.workers) as workers:
-            results = [one for found in workers.map(run, tasks) for one in found]
         print(f"\n{options.surveys} {'logs' if part == 'log' else 'surveys'} a line, of {count} worlds")
         print("| world | design | pairs | metric | coverage | bias | RMSE | mean width |\n" + "|---" * 8 + "|")
-        for case in dict.fromkeys(case for one in results for case in one):
-            told = np.array([one[case] for one in results if case in one])
-            rmse = np.sqrt((told[:, 1] ** 2).mean())
-            print(
-                f"| {' | '.join(case)} | {told[:, 0].mean():.3f} | {told[:, 1].mean():+.4f} | {rmse:.4f} "
-                f"| {told[:, 2].mean():.3f} |",
-                flush=True,
-            )
+        with ProcessPoolExecutor(options.workers) as workers:
+            for name in PARTS[part][1]:
+                tasks = [(part, name, seed, options.data) for seed in range(count)]
+                show([one for found in workers.map(run, tasks) for one in found])
+
+
+def show(results: list[Result]) -> None:
+    for case in results[0]:
+        told = np.array([one[case] for one in results])
+        rmse = np.sqrt((told[:, 1] ** 2).mean())
+        print(
+            f"| {' | '.join(case)} | {told[:, 0].mean():.3f} | {told[:, 1].mean():+.4f} | {rmse:.4f} "
+            f"| {told[:, 2].mean():.3f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
