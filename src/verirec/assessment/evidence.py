@@ -24,6 +24,7 @@ from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.draws import FEWEST
 from verirec.estimation.survey.problem import Losses, survey_results
 from verirec.losses import LossLike, NoiseRegion
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
 Array = npt.NDArray[np.float64]
@@ -51,6 +52,8 @@ class Evidence:
         True labels of random pairs, if there are any.
     selection
         How strongly taste may decide what is logged.
+    audit
+        True labels of logged pairs that judge, if there are any.
     exclude
         Pairs that are not spoken of, such as those that were trained on.
     loss, confidence, clip, sample, seed, depth
@@ -61,6 +64,7 @@ class Evidence:
     noise: Rates | NoiseRegion
     survey: SurveySample | None
     selection: SelectionRange
+    audit: AuditSample | None
     exclude: Any
     loss: LossLike
     confidence: float
@@ -157,12 +161,17 @@ class Evidence:
         return selection_strength(self.pairs.log, self.survey, noise_rates=self.noise)
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
-        """Estimate how well scores rank; nothing for a log with row weights, or scores of some pairs only."""
+        """Estimate how well scores of all pairs rank; nothing for a log with row weights, which rankings cannot use."""
+        if self.pairs.log.weights is not None:
+            return None
         return estimate_ranking(
             scores,
             self.pairs.log,
             propensities=self.pairs.propensities,
             noise_rates=self.noise,
+            audit=self.audit,
+            survey=self.survey,
+            exclude=None if self.survey is None else self.exclude,
             k=self.depth,
             confidence=self.confidence,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from verirec.losses.noise_rates import MOST_RATE
 from verirec.pages.figures import COLOURS, MARKERS, TRUTH_COLOUR, make_figure, plain_axes, tell
 
 Array = npt.NDArray[np.float64]
+
+_LEGEND: Final = 80
+"""Letters of a line below a figure."""
 
 
 def estimates_plot(
@@ -40,10 +43,15 @@ def estimates_plot(
         plain_axes(axes, grid="x")
         axes.tick_params(axis="y", length=0)
         figure.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, len(handles)), frameon=False
+            list(handles.values()), list(handles), loc="outside lower center", ncols=_columns(handles), frameon=False
         )
 
     return make_figure(draw, height=1.0 + 1.1 * len(rows))
+
+
+def _columns(labels: Mapping[str, Any]) -> int:
+    """Return how many labels fit beside each other below a figure."""
+    return max(1, min(3, len(labels), _LEGEND // max(map(len, labels))))
 
 
 def _draw_estimates(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verirec.assessment.evidence import Evidence
-from verirec.assessment.training import Held, checked_methods, hold_out_rows, train_all
+from verirec.assessment.training import checked_methods, hold_out_rows, train_all
 from verirec.checks import one_of, whole_number
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
@@ -83,11 +83,13 @@ def prepare(
     noise, source = _noise(whole, labels, likely, settings["confidence"], seed)
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
-    pairs = _judging(held, likely, labels.audit)
+    pairs = LoggedPairs(judgeable(held.judging), likely if held.training is None else likely.thinned(held.share))
     if wishes.calibrate is not None and predictions:
-        predictions, pairs = _calibrated(predictions, pairs, labels.audit, wishes.calibrate, seed)
+        predictions, pairs = _calibrated(predictions, pairs, wishes.calibrate, seed)
+    audit = labels.audit if pairs.log is whole else _audit_within(labels.audit, pairs.log)
     evidence = Evidence(
-        pairs=pairs,
+        pairs=replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log)),
+        audit=audit,
         noise=noise,
         survey=_survey(labels.survey, log),
         exclude=_left_out(wishes.exclude, held.training),
@@ -114,30 +116,22 @@ def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | Non
     return survey
 
 
-def _judging(held: Held, propensities: Propensities, audit: AuditSample | None) -> LoggedPairs:
-    log = judgeable(held.judging)
-    thinned = propensities if held.training is None else propensities.thinned(held.share)
-    return LoggedPairs(log, thinned, _audited(audit, log, whole=held.training is None))
-
-
-def _audited(audit: AuditSample | None, log: FeedbackLog, *, whole: bool = False) -> Any:
+def _audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:
     """Return the audited ones among the rows that judge; those of other parts have told the noise rates already."""
     if audit is None:
         return None
-    if whole:
-        return audit.rows_in(log)
     keys = cell_keys(audit.users, audit.items, log.n_items)
     inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
-    return audit.select(inside).rows_in(log) if inside.any() else None
+    return audit.select(inside) if inside.any() else None
 
 
 def _calibrated(
-    predictions: Predictions, pairs: LoggedPairs, audit: AuditSample | None, method: str, seed: int
+    predictions: Predictions, pairs: LoggedPairs, method: str, seed: int
 ) -> tuple[Predictions, LoggedPairs]:
     """Make probabilities of scores by some of the rows, and leave the others to judge."""
     apart, rest = apart_for_calibration(pairs, random_state=seed)
     fitted: Predictions = {name: calibrate(one, apart, method=method) for name, one in predictions.items()}  # type: ignore[arg-type]
-    return fitted, replace(rest, audited=_audited(audit, rest.log))
+    return fitted, rest
 
 
 def _left_out(exclude: Any, training: FeedbackLog | None) -> Any:
