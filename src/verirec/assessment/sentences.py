@@ -32,6 +32,7 @@ def conclusions(found: Findings) -> list[str]:
     'sharp is better than blunt: its true log loss is lower by 0.033'
     """
     return [
+        *_about_rates_that_do_not_fit(found),
         *_about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
@@ -103,13 +104,19 @@ def _about_asking(found: Findings) -> list[str]:
 
 
 def _about_noise(found: Findings) -> list[str]:
+    """Say what an audit would tell, where noise is what leaves an answer open."""
+    told = found.survey is not None and not found.survey.noisy
+    if told or not isinstance(found.noise, NoiseRegion):
+        return []
+    return [
+        "How noisy the labels are cannot be told from this log alone either, so the corrected figures are ranges "
+        "over all that is possible; true labels of some logged pairs (an audit) would tell."
+    ]
+
+
+def _about_rates_that_do_not_fit(found: Findings) -> list[str]:
     if isinstance(found.noise, NoiseRegion):
-        if found.basis == "survey" and not (found.survey is not None and found.survey.noisy):
-            return []
-        return [
-            "How noisy the labels are cannot be told from this log alone either, so the corrected figures are ranges "
-            "over all that is possible; true labels of some logged pairs (an audit) would tell."
-        ]
+        return []
     low, high = found.liked_corrected.interval
     if high < 0 or low > 1:
         return [
