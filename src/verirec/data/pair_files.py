@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,15 @@ Columns = Mapping[str, str | None]
 
 _NEGATIVE: Final = ("0", "0.0", "no", "false")
 _POSITIVE: Final = ("1", "1.0", "yes", "true")
+
+
+class Truths(NamedTuple):
+    """Pairs with true labels, as a file has them; probabilities of being asked about, if it has them."""
+
+    users: Positions
+    items: Positions
+    labels: npt.NDArray[np.int8]
+    probabilities: npt.NDArray[np.float64] | None
 
 
 def read_scores(
@@ -69,13 +78,11 @@ def read_scores(
     return sides[0].positions[known], sides[1].positions[known], scores[known]
 
 
-def read_truths(
-    file: Path, roles: TruthRoles, log: FeedbackLog, likely: Columns | None = None
-) -> tuple[Positions, Positions, npt.NDArray[np.int8]]:
-    """Read (users, items, true labels); rows without a label are left out, as of a list not filled in to the end.
+def read_truths(file: Path, roles: TruthRoles, log: FeedbackLog, likely: Columns | None = None) -> Truths:
+    """Read pairs with true labels; rows without a label are left out, as of a list not filled in to the end.
 
-    Parameters are those of `read_scores`. An id that the log does not have is an `UnknownIdError`: nobody was asked
-    about it.
+    A column `probability`, or one over a column `weight` as plans write it, are the pairs' probabilities. Parameters
+    are those of `read_scores`. An id that the log does not have is an `UnknownIdError`: nobody was asked about it.
     """
     table, settled, ending = _read(file, roles, "an audit", likely)
     name = str(settled.rating)
@@ -96,7 +103,29 @@ def read_truths(
             raise side.unknown_error(file, rows[side.positions < 0], total)
     labels = _labels(table[name], rows, total, f"{file.name}: {name}")
     _refuse_repeated(cell_keys(sides[0].positions, sides[1].positions, log.n_items), rows, total, file)
-    return sides[0].positions, sides[1].positions, labels
+    return Truths(sides[0].positions, sides[1].positions, labels, _probabilities(table, settled, rows, total, file))
+
+
+def _probabilities(
+    table: pa.Table, settled: Roles, rows: npt.NDArray[np.int64], total: int, file: Path
+) -> npt.NDArray[np.float64] | None:
+    """Take the probabilities, or one over the weights; each row must have one."""
+    by_weight = getattr(settled, "probability", None) is None
+    name = settled.weight if by_weight else settled.probability  # type: ignore[attr-defined]
+    if name is None:
+        return None
+    missing = np.flatnonzero(_is_blank(table[name]))
+    if missing.size:
+        raise MissingValueError(f"{file.name}: {name} is missing in {rows_in_words(rows[missing], total)}")
+    if not _is_number(table[name].type):
+        raise FileFormatError(f"{file.name}: {name} must be numbers; got {table[name].type}")
+    values = table[name].to_numpy().astype(np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if wrong.size:
+        raise FileFormatError(
+            f"{file.name}: {name} must be finite and above 0; it is not in {rows_in_words(rows[wrong], total)}"
+        )
+    return np.asarray(1 / values if by_weight else values)
 
 
 def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:

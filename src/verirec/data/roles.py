@@ -28,6 +28,8 @@ class Roles:
     """What the third column is called, here and in what users write."""
     takes_delimiter: ClassVar[bool] = True
     """Whether whoever reads such a file can say what its fields are separated by."""
+    by_name: ClassVar[tuple[str, ...]] = ()
+    """Roles that a column of the very name plays, where there is one and the role was left open."""
 
     user: str | None = None
     item: str | None = None
@@ -64,6 +66,9 @@ class Roles:
             if role not in named:
                 wanted = (likely or {}).get(role)
                 named[role] = wanted if wanted is not None and wanted in columns else self._guess(role, columns)
+        for role in self.by_name:
+            if role not in named and role in columns and role not in named.values():
+                named[role] = role
         for role, name in named.items():
             others = [other for other, its_name in named.items() if its_name == name and other != role]
             if others:
@@ -113,12 +118,15 @@ class ScoreRoles(Roles):
 
 @dataclass(frozen=True)
 class TruthRoles(Roles):
-    """Columns of a file of audited pairs."""
+    """Columns of a file of pairs with true labels: with their probability, or one over it, if it is there."""
 
     usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
     preferred = frozenset(["truelabel", "truth"])
     rating_word = "true_label"
     takes_delimiter = False
+    by_name = ("probability", "weight")
+
+    probability: str | None = None
 
 
 def _plain(column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ class Estimator:
         Whether it uses propensities at all.
     linear
         Whether it is linear in the labels, so that it is monotone in each noise rate.
+    source
+        What it needs besides the log: nothing ("log"), or an audit, whose true labels are then in the estimate.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Estimator:
     needs_all_propensities: bool = False
     uses_propensities: bool = True
     linear: bool = True
+    source: Literal["log", "audit"] = "log"
 
     @property
     def plain_name(self) -> str:
@@ -81,7 +84,11 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 }
 
 
-def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+AUDITED: Final = Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, source="audit")
+"""ome-dr, put right by an audit's true labels: see `verirec.estimation.audited`."""
+
+
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False) -> list[Estimator]:
     """Look estimators up: names, "all", or `None` for the usual ones.
 
     Examples
@@ -89,21 +96,30 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estim
     >>> [estimator.name for estimator in chosen(None, with_rates=True)]
     ['naive', 'ips', 'dr', 'ome-ips', 'ome-dr']
     """
+    known = ESTIMATORS | {AUDITED.name: AUDITED}
     if names is None:
-        names = ("naive", "ips", "dr", "ome-ips", "ome-dr")[: 5 if with_rates else 3]
+        names = ("naive", "ips", "dr", "ome-ips", "ome-dr")[: 5 if with_rates else 3] + (AUDITED.name,) * with_audit
     elif isinstance(names, str):
-        every = tuple(name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected)
+        every = tuple(name for name, one in known.items() if not _lacks(one, with_rates, with_audit))
         names = every if names == "all" else (names,)
     listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
-    unknown = [name for name in listed if not isinstance(name, str) or name not in ESTIMATORS]
+    unknown = [name for name in listed if not isinstance(name, str) or name not in known]
     if unknown or not listed:
         got = f"got {unknown[0]!r}" if unknown else "none was named"
-        raise ParameterError(f"estimators must be among {', '.join(ESTIMATORS)}; {got}")
-    found = [ESTIMATORS[name] for name in dict.fromkeys(listed)]
-    denoised = [estimator.name for estimator in found if estimator.noise_corrected]
-    if denoised and not with_rates:
-        raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(denoised)}")
+        raise ParameterError(f"estimators must be among {', '.join(known)}; {got}")
+    found = [known[name] for name in dict.fromkeys(listed)]
+    for what, why in (("noise_rates", "that correct for noise"), ("audit", "with true labels")):
+        lacking = [one.name for one in found if _lacks(one, with_rates, with_audit) == what]
+        if lacking:
+            raise ParameterError(f"{what} must be given for estimators {why}: {', '.join(lacking)}")
     return found
+
+
+def _lacks(estimator: Estimator, with_rates: bool, with_audit: bool) -> str:
+    """Name what an estimator needs and has not got, or nothing; with an audit, any noise rates will do, and none."""
+    if estimator.source == "audit":
+        return "" if with_audit else "audit"
+    return "noise_rates" if estimator.noise_corrected and not with_rates else ""
 
 
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:

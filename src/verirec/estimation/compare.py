@@ -7,15 +7,14 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.catalogue import chosen
 from verirec.estimation.estimate import make_problem
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.estimation.inputs import Noise
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
 from verirec.losses import LossLike
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import RandomState, same_state
 
 
@@ -26,6 +25,7 @@ def compare(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -43,7 +43,7 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, estimators, loss, imputation, confidence, clip, sample, random_state
+    log, propensities, noise_rates, audit, estimators, loss, imputation, confidence, clip, sample, random_state
         As in `estimate`; both have the same sample and folds.
 
     Examples
@@ -57,9 +57,9 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen(estimators, with_rates=noise_rates is not None)
-    noise = checked_noise(noise_rates, judgeable(log))
-    pairs = LoggedPairs(log, as_propensities(propensities, log))
+    pairs, noise, selected = gather(
+        log, propensities=propensities, noise_rates=noise_rates, audit=audit, estimators=estimators
+    )
     options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     # Both draw the same sample and the same folds.
     seed = same_state(random_state)

@@ -8,17 +8,18 @@ from typing import Any, Literal
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.catalogue import Estimator, chosen
+from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_clip, checked_noise, checked_sample, judgeable, refuse_weights
+from verirec.estimation.inputs import Noise, checked_clip, checked_sample, refuse_weights
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError
 from verirec.losses import LossLike, get_loss
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import RandomState, as_generator
 
 
@@ -28,6 +29,7 @@ def estimate(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -57,8 +59,11 @@ def estimate(
     noise_rates
         Known or estimated rates, one for all or by group; or a `NoiseRegion`: then each OME estimate is an
         `EstimateRange`.
+    audit
+        True labels of logged pairs: they are in "audited-dr", which is then right whatever the noise is, and give the
+        noise rates where none are given.
     estimators
-        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr.
+        Names, or "all"; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with an audit audited-dr.
     loss
         "log", "squared", "absolute", or a function of (f, y).
     imputation
@@ -89,13 +94,14 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    selected = chosen(estimators, with_rates=noise_rates is not None)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    noise = checked_noise(noise_rates, judgeable(log))
+    pairs, noise, selected = gather(
+        log, propensities=propensities, noise_rates=noise_rates, audit=audit, estimators=estimators
+    )
     problem = make_problem(
         predictions,
-        LoggedPairs(log, as_propensities(propensities, log)),
+        pairs,
         selected,
         loss=loss,
         imputation=imputation,

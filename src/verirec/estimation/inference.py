@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from verirec.estimation.audited import with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
@@ -50,6 +51,8 @@ def judge(
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = problem.linearised(estimator, rates)
+        if estimator.source == "audit":
+            linearised, gradient = with_true_labels(linearised, rows), None
         found = normal_estimate(linearised, rows, gradient, confidence, problem.facts)
         if draws is not None:
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
@@ -79,6 +82,8 @@ def judge_difference(
         difference = _minus(one, replace(two, terms=_no_terms, imputed=None))
         del one, two
         gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
+        if estimator.source == "audit":
+            difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
     results = _at_rates_or_region(at, estimators, noise)
@@ -115,11 +120,11 @@ def _at_rates_or_region(
     """Return each estimator's estimate at the rates, or its range over a region."""
     if not isinstance(noise, NoiseRegion):
         return {one.name: at(one, noise) for one in estimators}
-    found: dict[str, Estimate | EstimateRange] = {
-        one.name: at(one, None) for one in estimators if not one.noise_corrected
-    }
+    # An audit's labels put any rates right: with these estimators none are needed.
+    bounded = [one for one in estimators if one.noise_corrected and one.source == "log"]
+    found: dict[str, Estimate | EstimateRange] = {one.name: at(one, None) for one in estimators if one not in bounded}
     for linear, points in ((True, noise.corners), (False, noise.lattice)):
-        those = [one for one in estimators if one.noise_corrected and one.linear == linear]
+        those = [one for one in bounded if one.linear == linear]
         # Point by point: what is made of the rows at one of them then serves all estimators.
         at_points = [[at(one, point) for one in those] for point in points] if those else []
         for one, estimates in zip(those, zip(*at_points, strict=True), strict=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.exceptions import UnknownNameError
+
+_HEADLINES: Final = ("survey-ppi", "audited-dr", "ome-dr", "dr")
 
 
 class Estimates(Mapping[str, Estimate | EstimateRange]):
@@ -24,6 +26,11 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     def __init__(self, values: dict[str, Any], of: str) -> None:
         self._values, self.of = values, of
+
+    @property
+    def headline(self) -> str:
+        """The name of the estimate to go by: the one that rests on true labels, or else on the most corrections."""
+        return next((name for name in _HEADLINES if name in self._values), list(self._values)[-1])
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
