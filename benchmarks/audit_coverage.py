@@ -2,11 +2,12 @@
 
     .venv/bin/python benchmarks/audit_coverage.py [--audits 400] [--workers 2] [--sizes 100 300 1000]
 
-Three worlds. "simulated": a pair is liked if its utility is above a threshold, and what is said of it goes by the utility
-with an error of its own. "movielens": ratings completed from MovieLens 100K (where the data set is found); said is
-1[stars >= 4], and true 1[stars + N(0, .6) >= 3.75]. "rarely wrong": the first with few wrong labels (about 2%). Each repetition draws truth, log and audit anew; an audit is a
-simple random one, or one whose pairs were drawn with unequal probabilities. Beside it: ome-dr at the rates that the
-same audit gives by its joint likelihood, which takes the noise for the same in all pairs of a class.
+Three worlds. "simulated": a pair is liked if its utility is above a threshold, and what is said of it goes by the
+utility with an error of its own; "rarely wrong": the same with an error in one pair of sixty. "movielens": ratings
+completed from MovieLens 100K; said is 1[stars >= 4], and true 1[stars + N(0, .6) >= 3.75]. Each repetition draws
+truth, log and audit anew; an audit is a simple random one, or one whose pairs were drawn with unequal probabilities.
+Beside it: ome-dr at the rates that the same audit gives by its joint likelihood, which takes the noise for the same in
+all pairs of a class.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def one_repetition(task: tuple[str, int, tuple[int, ...]]) -> Found:
                 warnings.simplefilter("ignore")
                 level = vr.estimate(one, log, **options, estimators=("ome-dr", "audited-dr"))
                 difference = vr.compare(one, two, log, **options, estimators=("ome-dr", "audited-dr"))
-                ranking = vr.estimate_ranking(scores, log, **options, k=5) if "audit" in RANKING else {}
+                ranking = vr.estimate_ranking(scores, log, **options, k=5)
             estimates = {("level", name): level[name] for name in level}
             estimates |= {("difference", name): difference[name] for name in difference}
             estimates |= {(name, "audited-dr"): ranking[name] for name in WHAT[2:] if name in ranking}
@@ -126,9 +127,6 @@ def one_repetition(task: tuple[str, int, tuple[int, ...]]) -> Found:
                 ends = [end - truths[what] for end in estimate.interval]
                 found[world, design, size, what, name] = (error, estimate.standard_error, *ends)
     return found
-
-
-RANKING = vr.estimate_ranking.__annotations__
 
 
 def main() -> None:

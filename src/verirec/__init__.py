@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Estimate,
         EstimateRange,
         Estimates,
+        calibrate,
         compare,
         estimate,
         estimate_ranking,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         PopularityPropensity,
         Propensities,
     )
+    from verirec.nuisance.surveys import SurveySample
     from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
 
 __version__ = "0.1.0"
@@ -86,7 +88,7 @@ _NAMES = {
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
-    "estimation": "Estimate EstimateRange Estimates compare estimate estimate_ranking sensitivity",
+    "estimation": "Estimate EstimateRange Estimates calibrate compare estimate estimate_ranking sensitivity",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
@@ -94,6 +96,7 @@ _NAMES = {
     "weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
+    "nuisance.surveys": "SurveySample",
     "nuisance.suspects": "SuspectLabels find_suspect_labels",
 }
 """Names by the package they are imported from; what is under TYPE_CHECKING says the same to type checkers."""
@@ -125,10 +128,12 @@ __all__ = [
     "PopularityPropensity",
     "Propensities",
     "Split",
+    "SurveySample",
     "SuspectLabels",
     "UnbiasedSplit",
     "__version__",
     "assess",
+    "calibrate",
     "compare",
     "estimate",
     "estimate_ranking",

@@ -90,6 +90,10 @@ class AuditError(DataError):
     """An audit sample cannot tell the noise rates: no pair of the log in it, or one true class only."""
 
 
+class SurveyError(DataError):
+    """A survey is not one of random pairs of the grid, or is too small to tell anything."""
+
+
 class MissingExtraError(VerirecError, ImportError):
     """Something needs a package that is not installed; the message names the extra that brings it."""
 
@@ -160,6 +164,14 @@ class NoiseRateWarning(VerirecWarning):
 
 class SmallAuditWarning(VerirecWarning):
     """An audit sample is too small for its rates to be precise."""
+
+
+class SurveyWarning(VerirecWarning):
+    """A survey is small, or may not be of random pairs of the whole grid."""
+
+
+class AnswersWarning(VerirecWarning):
+    """People answered the same question more than once, or differently: their answers were combined."""
 
 
 class DivergenceWarning(VerirecWarning):

@@ -12,9 +12,9 @@ from refusals import check_refusal
 from verirec.assessment import HALF_WIDTH, Comparison, assess, assessment_summary, conclusions
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import flip_factor
+from verirec.estimation.setup import make_problem
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,

@@ -517,7 +517,7 @@ HALF_FILLED = [
     ("u000,10,1\nu001,10,\n,10,1", r"file.csv: user is missing in 1 of 3 rows \(first: 2, .*fill it in"),
     ("u000,10,1\nu001,10,\nu002,,1", r"file.csv: item is missing in 1 of 3 rows \(first: 2, .*fill it in"),
     ("u000,10,1\nu001,10,\nno,10,1", r"file.csv: user is not in the log in 1 of 3 rows \(first: 2, .*'no'"),
-    ("u000,10,1\nu001,10,\nu000,10,1", r"file.csv must name each pair once; .*again in 1 of 3 rows \(first: 2, "),
+    ("u000,10,1\nu001,10,\nu000,10,0", r"file.csv: answers to one pair contradict each other in 2 of 3 rows "),
 ]
 
 

@@ -252,9 +252,9 @@ def test_a_region_gives_ranges(figures, folder):
 # What is printed
 
 
-def test_json_has_its_three_parts_and_every_recommender_in_order(figures):
+def test_json_has_its_parts_and_every_recommender_in_order(figures):
     shown = figures("log.csv", *(f"--predictions={name}=matrix.npy" for name in ("b", "a")))
-    assert list(shown) == ["noise_rates", "propensity", "recommenders"]
+    assert list(shown) == ["noise_rates", "propensity", "recommenders", "ranking"]
     assert list(shown["recommenders"]) == ["b", "a"]
     assert shown["recommenders"]["a"] == shown["recommenders"]["b"]
 
@@ -322,11 +322,11 @@ def test_two_recommenders_stand_side_by_side_and_more_below_each_other(estimate,
         return f"{one['value']:.4f} [{one['low']:.4f}, {one['high']:.4f}]"
 
     estimators = list(shown["mine"])
-    assert cells(2) == [
+    assert cells(2)[: len(estimators) + 1] == [
         ["Estimator", "mine", "flat"],
         *([estimator, figure("mine", estimator), figure("flat", estimator)] for estimator in estimators),
     ]
-    assert cells(3) == [
+    assert cells(3)[: 3 * len(estimators) + 1] == [
         ["Recommender", "Estimator", "Estimate [interval]"],
         *([name, estimator, figure(name, estimator)] for name in names for estimator in estimators),
     ]
@@ -389,6 +389,7 @@ def test_estimators_that_need_all_pairs_are_left_blank_beside_those_that_do_not(
     cells = {line.split("│")[1].strip(): line.split("│")[2:4] for line in output.splitlines() if line.startswith("│")}
     assert {name: [bool(cell.strip()) for cell in row] for name, row in cells.items()} == {
         "naive": [True, True], "ips": [True, True], "dr": [True, False],
+        **{name: [True, False] for name in ("auc", "ndcg@5", "precision@5", "recall@5")},
     }  # fmt: skip
 
 
@@ -496,11 +497,95 @@ def test_predictions_of_zero_and_one_can_be_clipped_and_where_that_changes_many_
     assert json.loads(output)["recommenders"]["mine"] == expected
 
 
+# Rankings, and scores that are not probabilities
+
+
+def ranked_by_python(folder, predictions="matrix.npy", **options):
+    log = vr.read_log(folder / "log.csv")
+    given = vr.read_predictions(folder / predictions, log)
+    return numbers(vr.estimate_ranking(given, log, propensities=vr.LogisticPropensity().fit(log), **options))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ([], {}),
+        (["-k", 3, "--confidence", 0.8], {"k": 3, "confidence": 0.8}),
+        (["--k", 7, "--rho01", 0.2, "--rho10", 0.1], {"k": 7, "noise_rates": vr.NoiseRates(0.2, 0.1)}),
+    ],
+)
+def test_rankings_are_what_python_gives_and_stand_beside_the_losses(figures, estimate, folder, arguments, options):
+    shown = figures("log.csv", *GIVEN, *arguments)
+    expected = ranked_by_python(folder, **options)
+    assert shown["ranking"] == {"mine": expected}
+    assert shown["recommenders"]["mine"]
+    output = estimate("log.csv", *GIVEN, *arguments)[1]
+    for name, one in expected.items():
+        found = f"{one['value']:.4f} [{one['low']:.4f}, {one['high']:.4f}]" in output
+        assert found or name.startswith("dcg")
+
+
+def test_rankings_over_a_region_are_ranges(figures, folder):
+    shown = figures("log.csv", *GIVEN, "--region")
+    region = vr.identified_region(vr.read_log(folder / "log.csv"))
+    assert shown["ranking"]["mine"] == ranked_by_python(folder, noise_rates=region)
+
+
+def test_scores_of_logged_pairs_rank_nothing(figures):
+    assert figures("log.csv", "--predictions", "mine=logged.csv")["ranking"] == {"mine": {}}
+
+
+@pytest.fixture
+def stars(folder):
+    """Write scores from 1 to 5 that rank as the matrix does."""
+    np.save(folder / "scores.npy", 1 + 4 * np.load(folder / "matrix.npy"))
+    return "stars=scores.npy"
+
+
+def test_scores_that_are_not_probabilities_are_ranked_alone(figures, estimate, folder, stars):
+    shown = figures("log.csv", "--predictions", stars, "--ranking-only")
+    assert shown["recommenders"] == {"stars": {}}
+    assert shown["ranking"]["stars"] == ranked_by_python(folder, "scores.npy") == ranked_by_python(folder)
+    output = estimate("log.csv", "--predictions", stars, "--ranking-only")[1]
+    assert "How well all items are ranked" in output
+    assert "inaccuracy" not in output
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+@pytest.mark.parametrize("loss", ["log", "squared"])
+def test_scores_are_calibrated_on_rows_apart(figures, folder, stars, method, loss):
+    shown = figures("log.csv", "--predictions", stars, "--calibrate", method, "--loss", loss, "--seed", 3)
+    log = vr.read_log(folder / "log.csv")
+    rest, apart = vr.split(log, 0.2, random_state=3)
+    probabilities = vr.calibrate(np.load(folder / "scores.npy"), apart, method=method)
+    p = vr.LogisticPropensity().fit(log).thinned(len(rest) / len(log))
+    assert shown["recommenders"]["stars"] == numbers(vr.estimate(probabilities, rest, propensities=p, loss=loss))
+    assert shown["ranking"]["stars"] == ranked_by_python(folder)
+
+
+def test_scores_of_logged_pairs_can_be_calibrated(figures, folder, tmp_path):
+    header, *lines = (folder / "logged.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    write_table(
+        tmp_path / "some.csv", header.split(","), *zip(*([u, i, 9 * float(s)] for u, i, s in rows), strict=True)
+    )
+    shown = figures("log.csv", "--predictions", f"mine={tmp_path}/some.csv", "--calibrate", "platt")
+    assert list(shown["recommenders"]["mine"]) == ["naive", "ips"]
+    assert shown["recommenders"]["mine"]["naive"]["value"] < 0.7
+
+
 # Mistakes
 
 GIVEN = ["--predictions", "mine=matrix.npy"]
 
 MISTAKES = [
+    (["log.csv", *GIVEN, "--calibrate", "magic"], r"--calibrate must be one of isotonic, platt; got 'magic'"),
+    (["log.csv", *GIVEN, "--calibrate", "platt", "--ranking-only"], r"give one of the two"),
+    (["log.csv", *GIVEN, "-k", 0], r"Invalid value for '-k'"),
+    (
+        ["log.csv", "--predictions", "a=logged.csv", "--ranking-only"],
+        r"a has no scores of all pairs: there is no ranking",
+    ),
     (["no.csv", *GIVEN], r"no file '?no\.csv'?"),
     (["log.xlsx", *GIVEN], r"a log must end in \.csv"),
     (["log.csv"], r"Missing option '--predictions'"),

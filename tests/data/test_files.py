@@ -566,10 +566,10 @@ BAD_AUDITS = [
     ("no.csv", "user,item,foo\na,1,1\n", ColumnError, r"^no\.csv: cannot tell which column is the true_label"),
     ("date.csv", "user,item,truth\na,1,2020-01-01\n", AuditError, r"truth must be 0 or 1, .*; got date32"),
     (
-        "semicolons.csv",
-        "user;item;truth\na;1;1\n",
+        "bars.csv",
+        "user|item|truth\na|1|1\n",
         ColumnError,
-        r"^semicolons\.csv: .*: if a file's fields are separated otherwise, write it with commas \(\.csv\) or tabs",
+        r"^bars\.csv: .*: if a file's fields are separated otherwise, write it with commas \(\.csv\) or tabs",
     ),
     (
         "log.txt",

@@ -89,7 +89,9 @@ def test_factors_without_a_link_are_probabilities_themselves():
     for one, other in zip(of_all_cells(losses_of(identity)), of_all_cells(losses_of(values)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     outside = vr.Factors(LOGITS, np.eye(SHAPE[1]), link="identity")
-    message = "^the log loss needs probabilities strictly between 0 and 1; .*; these look like scores or ratings: turn "
+    message = (
+        "^the log loss needs probabilities strictly between 0 and 1; .*; these look like scores or ratings: calibrate "
+    )
     check_refusal(lambda: losses_of(outside).of_rows(USERS, ITEMS), PredictionError, message)
 
 
@@ -106,7 +108,10 @@ def test_wrong_predictions_are_counted_among_the_pairs_asked_for_or_over_the_gri
 @pytest.mark.parametrize(
     ("value", "hint"),
     [(0.0, "clip=1e-6"), (1.0, "clip=1e-6"), (1 + 1e-9, "clip=1e-6"), (-1e-9, "clip=1e-6"), (1.01, "these look like")]
-    + [(value, "these look like scores or ratings: turn them into probabilities first") for value in (-0.1, 5.0, 37.5)],
+    + [
+        (value, "these look like scores or ratings: calibrate makes probabilities of them")
+        for value in (-0.1, 5.0, 37.5)
+    ],
 )
 @pytest.mark.parametrize("counts_grid", [False, True])
 def test_only_what_is_outside_by_rounding_should_be_clipped(value, hint, counts_grid):

@@ -271,6 +271,7 @@ def test_clipping_is_warned_of_where_it_changes_more_than_a_tenth_of_the_logged_
     assert said == ([expected] if told else [])
 
 
+@pytest.mark.filterwarnings("ignore:.* loss of these factors is:verirec.exceptions.ScoreWarning")
 def test_sure_predictions_made_of_logits_have_a_finite_log_loss(grid, log):
     # As a probability in floats, a logit of 60 is 1.
     logits = np.random.default_rng(3).choice([-60.0, -1.0, 2.0, 60.0], SHAPE)

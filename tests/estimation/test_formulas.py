@@ -189,6 +189,7 @@ def test_it_is_affine_in_one_over_kappa_and_rho10_over_kappa(grid, name, imputat
     assert design[3:] @ coefficients == pytest.approx(values[3:], rel=1e-8 if imputation == "model" else 1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:.* loss of these factors is:verirec.exceptions.ScoreWarning")
 def test_all_forms_of_predictions_agree(grid):
     users, items = np.divmod(np.random.default_rng(5).permutation(grid.f.size), grid.f.shape[1])
     random = np.random.default_rng(6)

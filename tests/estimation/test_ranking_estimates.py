@@ -59,6 +59,11 @@ def values(result):
     return {name: one.value for name, one in result.items()}
 
 
+def unbounded(result):
+    """Give the values before they were brought into their range."""
+    return {name: one.diagnostics.get("outside", one.value) for name, one in result.items()}
+
+
 @pytest.fixture(scope="module")
 def grid():
     return plain_estimators.small_grid(0, SHAPE, rho01=0.2, rho10=0.1)
@@ -83,7 +88,7 @@ def test_every_metric_is_its_loop_over_all_cells(seed, rates, levels):
     given_rates = (0.0, 0.0) if rates is None else (rates.rho01, rates.rho10)
     expected = {name: plain.estimate(name, drawn, given_rates) for name in ALL}
     assert list(result) == ALL
-    assert values(result) == pytest.approx(expected, abs=1e-10)
+    assert unbounded(result) == pytest.approx(expected, abs=1e-10)
 
 
 def test_rates_may_differ_between_groups(grid, log):
@@ -377,7 +382,24 @@ def test_propensities_that_cannot_be_right_are_told():
         result = vr.estimate_ranking(-items.reshape(20, 30), log, propensities=lambda u, i: np.where(i < 5, 0.2, 1.0))
     assert len(told) == 1
     assert told[0].filename == __file__
-    assert result["ndcg@5"].value > 2
+    assert result["ndcg@5"].value == result["ndcg@5"].interval[1] == 1
+    assert result["ndcg@5"].diagnostics["outside"] > 2
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.MisfitWarning")
+@given(st.integers(0, 2**32 - 1), st.sampled_from([None, RATES, vr.NoiseRates(0.0, 0.4)]), st.floats(0.5, 0.999))
+def test_values_and_intervals_stay_within_the_range_of_their_metric(seed, rates, confidence):
+    drawn = plain_estimators.small_grid(seed, SHAPE, rho01=0.2, rho10=0.1)
+    try:
+        result = vr.estimate_ranking(
+            drawn.f, log_of(drawn), propensities=drawn.p, noise_rates=rates, k=DEPTHS, confidence=confidence
+        )
+    except (NoiseRateError, LabelError):
+        return
+    for name, one in result.items():
+        metric, _, k = name.partition("@")
+        most = sum(1 / np.log2(j + 2) for j in range(min(int(k), SHAPE[1]))) if metric == "dcg" else 1
+        assert 0 <= one.interval[0] <= one.value <= one.interval[1] <= most + 1e-12
 
 
 @pytest.mark.parametrize("count", [29, 30])

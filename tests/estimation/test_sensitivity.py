@@ -12,9 +12,9 @@ from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
 from verirec.estimation.catalogue import chosen
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, Surface, flip_factor
+from verirec.estimation.setup import make_problem
 from verirec.exceptions import LabelError, NoiseRateError, ParameterError, PredictionError
 from verirec.nuisance.propensities import as_propensities
 

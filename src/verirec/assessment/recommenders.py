@@ -14,12 +14,12 @@ from verirec.assessment.findings import AssessedRecommender, Comparison
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.inference import judge, judge_difference
 from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
+from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.exceptions import VerirecError
 from verirec.losses import LossLike, NoiseRegion
 
@@ -51,7 +51,7 @@ class Settings:
             loss=self.loss,
             clip=self.clip,
             sample=self.sample,
-            random_state=self.seed,
+            seed=drawn_seed(self.seed),
         )
 
 

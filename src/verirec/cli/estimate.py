@@ -14,6 +14,7 @@ from rich.text import Text
 from verirec.checks import one_of
 from verirec.cli.estimate_table import Noise, show, summary
 from verirec.cli.groups import takes_groups
+from verirec.cli.judging import Judge, RankingOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -27,14 +28,9 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
-from verirec.data import FeedbackLog, PredictionsLike
-from verirec.estimation import Estimates, estimate
-from verirec.estimation.catalogue import chosen
-from verirec.estimation.coverage import covered_rows, on_covered
+from verirec.data import FeedbackLog
 from verirec.estimation.inputs import judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import ScoreWarning, warn_caller
-from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities
 
@@ -67,41 +63,6 @@ class _NoiseOptions(NoiseOptions):
         return Noise(None, "not corrected")
 
 
-@dataclass(frozen=True)
-class _Estimator:
-    """Estimates one recommender after the other, by the same noise rates and options."""
-
-    pairs: LoggedPairs
-    rates: NoiseRates | NoiseRegion | None
-    estimators: Sequence[str] | str | None
-    options: dict[str, Any]
-
-    def __call__(self, name: str, predictions: PredictionsLike) -> Estimates:
-        """Estimate on the pairs that the predictions cover; unless named, by estimators that need no others."""
-        covered = covered_rows(predictions, self.pairs.log)
-        pairs = self.pairs if covered is None else on_covered(self.pairs, covered)
-        if pairs is not self.pairs:
-            warn_caller(
-                f"{name} has scores of {len(pairs.log):,} of the {len(self.pairs.log):,} logged pairs: judged on "
-                "these, as if they were a random part of the log",
-                ScoreWarning,
-            )
-        return estimate(
-            predictions,
-            pairs.log,
-            propensities=pairs.propensities,
-            noise_rates=self.rates,
-            estimators=self.estimators if covered is None else self._on_logged(),
-            **self.options,
-        )
-
-    def _on_logged(self) -> Sequence[str] | str:
-        if self.estimators is not None:
-            return self.estimators
-        usual = chosen(None, with_rates=self.rates is not None)
-        return [one.name for one in usual if not one.needs_all_predictions]
-
-
 @app.command("estimate")
 @takes_groups
 def estimate_command(
@@ -111,6 +72,7 @@ def estimate_command(
     propensity: PropensityOptions,
     how: EstimateOptions,
     scores: ScoreOptions,
+    ranking: RankingOptions,
     estimators: Annotated[
         str | None,
         of_estimates(
@@ -124,7 +86,7 @@ def estimate_command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate how good each recommender really is.
+    """Estimate how good each recommender really is: its loss, and how it ranks all items.
 
     Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1
     """
@@ -138,9 +100,8 @@ def estimate_command(
         "interval": interval,
         "random_state": seed,
     }
-    judged = _Estimator(
-        LoggedPairs(judgeable(table), propensities), found.rates, _listed(estimators), vars(how) | options
-    )
+    pairs = LoggedPairs(judgeable(table), propensities)
+    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from verirec.cli.judging import Judged
 from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
 from verirec.estimation import EstimateRange, Estimates
@@ -27,9 +28,7 @@ class Noise:
     source: str
 
 
-def summary(
-    results: dict[str, Estimates], noise: Noise, propensities: Propensities, log: FeedbackLog
-) -> dict[str, Any]:
+def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities, log: FeedbackLog) -> dict[str, Any]:
     """Return all estimates and what they rest on, as JSON has it."""
     rates: dict[str, Any] = {"source": noise.source}
     if isinstance(noise.rates, NoiseRates):
@@ -39,34 +38,50 @@ def summary(
     return {
         "noise_rates": rates,
         "propensity": propensities.diagnostics(log).to_dict(),
-        "recommenders": {
-            name: {estimator: one.to_dict() for estimator, one in estimates.items()}
-            for name, estimates in results.items()
-        },
+        "recommenders": {name: _plain(one.losses) for name, one in results.items()},
+        "ranking": {name: _plain(one.ranking) for name, one in results.items()},
     }
 
 
-def show(results: dict[str, Estimates], noise: Noise, log: FeedbackLog, how: EstimateOptions) -> None:
-    """Print a table of all estimates, and what they rest on."""
+def _plain(estimates: Estimates | None) -> dict[str, Any]:
+    return {} if estimates is None else {name: one.to_dict() for name, one in estimates.items()}
+
+
+def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: EstimateOptions) -> None:
+    """Print tables of all estimates, and what they rest on."""
     console = Console(markup=False, highlight=False)
     console.print(f"{log.n_users:,} users x {log.n_items:,} items, {len(log):,} rows", soft_wrap=True)
     console.print(f"Noise rates: {_in_words(noise, how.confidence)}", soft_wrap=True)
-    console.print(
-        f"True prediction inaccuracy ({how.loss} loss, smaller is better), {how.confidence:.0%} intervals",
-        soft_wrap=True,
-    )
-    console.print(_table(results))
+    losses = {name: one.losses for name, one in results.items() if one.losses is not None}
+    if losses:
+        console.print(
+            f"True prediction inaccuracy ({how.loss} loss, smaller is better), {how.confidence:.0%} intervals",
+            soft_wrap=True,
+        )
+        console.print(_table(losses, "Estimator"))
+    rankings = {name: _shown(one.ranking) for name, one in results.items() if one.ranking is not None}
+    if rankings:
+        console.print(
+            f"How well all items are ranked, rated or not (larger is better), {how.confidence:.0%} intervals",
+            soft_wrap=True,
+        )
+        console.print(_table(rankings, "Metric"))
     if noise.rates is None:
         hint = "Labels are taken as true; give --rho01 and --rho10, --audit or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 
-def _table(results: dict[str, Estimates]) -> Table:
+def _shown(ranking: Estimates) -> Estimates:
+    """Leave DCG out, which NDCG says as a share."""
+    return Estimates({name: one for name, one in ranking.items() if not name.startswith("dcg")}, ranking.of)
+
+
+def _table(results: dict[str, Estimates], what: str) -> Table:
     """Put recommenders side by side, or below each other where there are too many for a line."""
     table = Table()
     if len(results) > SIDE_BY_SIDE:
         table.add_column("Recommender")
-    table.add_column("Estimator", no_wrap=True)
+    table.add_column(what, no_wrap=True)
     if len(results) > SIDE_BY_SIDE:
         table.add_column("Estimate [interval]", no_wrap=True, justify="right")
         for name, estimates in results.items():

@@ -1,26 +1,24 @@
-"""Files of pairs with a number each, by the ids of a log: predictions, and audited true labels."""
+"""Files of pairs by the ids of a log: how ids are looked up, and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verirec.data.cells import Positions, cell_keys
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing
-from verirec.data.roles import Roles, ScoreRoles, TruthRoles
+from verirec.data.roles import Roles, ScoreRoles
 from verirec.exceptions import (
-    AuditError,
     EmptyLogError,
     FileFormatError,
-    MissingValueError,
     UnknownIdError,
     UnknownIdWarning,
     warn_caller,
@@ -28,18 +26,6 @@ from verirec.exceptions import (
 from verirec.formatting import rows_in_words, short
 
 Columns = Mapping[str, str | None]
-
-_NEGATIVE: Final = ("0", "0.0", "no", "false")
-_POSITIVE: Final = ("1", "1.0", "yes", "true")
-
-
-class Truths(NamedTuple):
-    """Pairs with true labels, as a file has them; probabilities of being asked about, if it has them."""
-
-    users: Positions
-    items: Positions
-    labels: npt.NDArray[np.int8]
-    probabilities: npt.NDArray[np.float64] | None
 
 
 def read_scores(
@@ -59,9 +45,9 @@ def read_scores(
     table, settled, ending = _read(file, roles, "predictions, unless .npy or .npz,", likely)
     column = table[str(settled.rating)]
     refuse_missing(column, f"{file.name}: {settled.rating}")
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
-    sides = [_found(side, table, settled, log, file, ending) for side in ("user", "item")]
+    sides = [find_side(side, table, settled, log, file, ending) for side in ("user", "item")]
     known = (sides[0].positions >= 0) & (sides[1].positions >= 0)
     for side in sides:
         if not (side.positions >= 0).any():
@@ -76,56 +62,6 @@ def read_scores(
         {side.name: (side.unknown, side.first_unknown) for side in sides},
     )
     return sides[0].positions[known], sides[1].positions[known], scores[known]
-
-
-def read_truths(file: Path, roles: TruthRoles, log: FeedbackLog, likely: Columns | None = None) -> Truths:
-    """Read pairs with true labels; rows without a label are left out, as of a list not filled in to the end.
-
-    A column `probability`, or one over a column `weight` as plans write it, are the pairs' probabilities. Parameters
-    are those of `read_scores`. An id that the log does not have is an `UnknownIdError`: nobody was asked about it.
-    """
-    table, settled, ending = _read(file, roles, "an audit", likely)
-    name = str(settled.rating)
-    rows = np.flatnonzero(pc.is_valid(table[name]).to_numpy())
-    if len(rows) == 0:
-        raise EmptyLogError(f"{file.name} has no row with a {roles.rating_word}")
-    total, table = len(table), table.take(pa.array(rows))
-    for column in (str(settled.user), str(settled.item)):
-        blank = np.flatnonzero(_is_blank(table[column]))
-        if blank.size:
-            raise MissingValueError(
-                f"{file.name}: {column} is missing in {rows_in_words(rows[blank], total)}, which have a {name}; fill "
-                f"it in, or empty the {name}"
-            )
-    sides = [_found(side, table, settled, log, file, ending, escaped=True) for side in ("user", "item")]
-    for side in sides:
-        if (side.positions < 0).any():
-            raise side.unknown_error(file, rows[side.positions < 0], total)
-    labels = _labels(table[name], rows, total, f"{file.name}: {name}")
-    _refuse_repeated(cell_keys(sides[0].positions, sides[1].positions, log.n_items), rows, total, file)
-    return Truths(sides[0].positions, sides[1].positions, labels, _probabilities(table, settled, rows, total, file))
-
-
-def _probabilities(
-    table: pa.Table, settled: Roles, rows: npt.NDArray[np.int64], total: int, file: Path
-) -> npt.NDArray[np.float64] | None:
-    """Take the probabilities, or one over the weights; each row must have one."""
-    by_weight = getattr(settled, "probability", None) is None
-    name = settled.weight if by_weight else settled.probability  # type: ignore[attr-defined]
-    if name is None:
-        return None
-    missing = np.flatnonzero(_is_blank(table[name]))
-    if missing.size:
-        raise MissingValueError(f"{file.name}: {name} is missing in {rows_in_words(rows[missing], total)}")
-    if not _is_number(table[name].type):
-        raise FileFormatError(f"{file.name}: {name} must be numbers; got {table[name].type}")
-    values = table[name].to_numpy().astype(np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-    if wrong.size:
-        raise FileFormatError(
-            f"{file.name}: {name} must be finite and above 0; it is not in {rows_in_words(rows[wrong], total)}"
-        )
-    return np.asarray(1 / values if by_weight else values)
 
 
 def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:
@@ -150,7 +86,7 @@ def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) ->
     )
 
 
-class _Side:
+class Side:
     """A column of users or items: positions in a log, -1 where it has no such id, and the ids that it lacks."""
 
     def __init__(self, name: str, column: str, codes: npt.NDArray[np.int32], ids: IdMap, found: Any) -> None:
@@ -179,9 +115,9 @@ def _read(file: Path, roles: Roles, kind: str, likely: Columns | None) -> tuple[
     return table, settled, ending
 
 
-def _found(
+def find_side(
     side: str, table: pa.Table, settled: Roles, log: FeedbackLog, file: Path, ending: str, *, escaped: bool = False
-) -> _Side:
+) -> Side:
     """Look a column up; in lists of our own making an apostrophe stands before ids that a spreadsheet would run."""
     column = str(getattr(settled, side))
     catalogue: IdMap = getattr(log, f"{side}_ids")
@@ -191,15 +127,16 @@ def _found(
     codes, ids = encode_ids(table[column], name, from_text=from_text)
     spelt = ids.arrow()
     if from_text and is_text(spelt.type):
-        return _Side(side, column, codes, ids, find_spelt(catalogue, spelt, name))
+        return Side(side, column, codes, ids, find_spelt(catalogue, spelt, name))
     found = catalogue.find(spelt, name=name)
     if escaped and is_text(spelt.type):
         plain = catalogue.find(pc.replace_substring_regex(spelt, "^'([-=+@'\\t\\r\\n])", "\\1"), name=name)
         found = np.where(plain < 0, found, plain)
-    return _Side(side, column, codes, ids, found)
+    return Side(side, column, codes, ids, found)
 
 
-def _is_blank(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def is_blank(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Tell which values are missing, or empty text."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     missing = pc.is_null(column, nan_is_null=True)
@@ -208,36 +145,6 @@ def _is_blank(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(missing.to_numpy())
 
 
-def _refuse_repeated(keys: npt.NDArray[Any], rows: npt.NDArray[np.int64], total: int, file: Path) -> None:
-    """Say which rows name a pair that a row before them has named."""
-    _, first = np.unique(keys, return_index=True)
-    if len(first) < len(keys):
-        again = np.setdiff1d(np.arange(len(keys)), first)
-        raise AuditError(
-            f"{file.name} must name each pair once; a pair is named again in {rows_in_words(rows[again], total)}"
-        )
-
-
-def _labels(column: pa.ChunkedArray, rows: npt.NDArray[np.int64], total: int, name: str) -> npt.NDArray[np.int8]:
-    """Take 0 and 1, yes and no, true and false."""
-    if is_text(column.type):
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        codes = pc.index_in(words, value_set=pa.array([*_NEGATIVE, *_POSITIVE], words.type))
-        labels = pc.fill_null(codes, -1).to_numpy()
-        labels = np.where(labels < 0, -1, labels >= len(_NEGATIVE))
-    elif _is_number(column.type):
-        values = column.to_numpy()
-        labels = np.where(np.isin(values, (0, 1)), values == 1, -1)
-    else:
-        raise AuditError(f"{name} must be 0 or 1, yes or no, true or false; got {column.type}")
-    wrong = np.flatnonzero(labels < 0)
-    if wrong.size:
-        raise AuditError(
-            f"{name} must be 0 or 1, yes or no, true or false; it is not in {rows_in_words(rows[wrong], total)}, where "
-            f"row {rows[wrong[0]]} has {short(column[int(wrong[0])].as_py())}"
-        )
-    return labels.astype(np.int8)
-
-
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column holds numbers, or booleans."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

@@ -65,7 +65,9 @@ class Factors:
         return f"Factors({n_users:,} users x {n_items:,} items, {rank} factors, {self.link} link)"
 
 
-class _LinkedFactors(FactorCells):
+class LinkedFactors(FactorCells):
+    """`Factors` on a grid."""
+
     def __init__(self, factors: Factors, n_users: int, n_items: int) -> None:
         _expect_shape("user_factors", factors.user_factors, (n_users, factors.user_factors.shape[1]))
         _expect_shape("item_factors", factors.item_factors, (n_items, factors.user_factors.shape[1]))
@@ -79,10 +81,12 @@ class _LinkedFactors(FactorCells):
         self.link = factors.link
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the probabilities, or the sums where there is no link."""
         sums = super().cells(users, items).astype(np.float64, copy=False)
         return np.asarray(expit(sums)) if self.link == "logistic" else sums
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        """Return the sums, if there is a link."""
         if self.link == "identity":
             return None
         return super().cells(users, items).astype(np.float64, copy=False)
@@ -174,14 +178,14 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
             raise PredictionError(f"predictions must be for a grid of {(n_users, n_items)}; got {predictions.shape}")
         return predictions
     if isinstance(predictions, Factors):
-        return _LinkedFactors(predictions, n_users, n_items)
+        return LinkedFactors(predictions, n_users, n_items)
     if callable(predictions):
         return _FunctionCells(predictions, (n_users, n_items))
     if isinstance(predictions, tuple):
         if len(predictions) == 3:
             return _TripleCells(predictions, n_users, n_items)
         if len(predictions) in (2, 4):
-            return _LinkedFactors(Factors(*predictions), n_users, n_items)
+            return LinkedFactors(Factors(*predictions), n_users, n_items)
         raise PredictionError(
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"

@@ -28,8 +28,8 @@ class Roles:
     """What the third column is called, here and in what users write."""
     takes_delimiter: ClassVar[bool] = True
     """Whether whoever reads such a file can say what its fields are separated by."""
-    by_name: ClassVar[tuple[str, ...]] = ()
-    """Roles that a column of the very name plays, where there is one and the role was left open."""
+    optional_names: ClassVar[dict[str, frozenset[str]]] = {}
+    """Usual names of columns that may be there, by role: taken where exactly one has such a name."""
 
     user: str | None = None
     item: str | None = None
@@ -66,9 +66,10 @@ class Roles:
             if role not in named:
                 wanted = (likely or {}).get(role)
                 named[role] = wanted if wanted is not None and wanted in columns else self._guess(role, columns)
-        for role in self.by_name:
-            if role not in named and role in columns and role not in named.values():
-                named[role] = role
+        for role, usual in self.optional_names.items():
+            found = [column for column in columns if _plain(column) in usual and column not in named.values()]
+            if role not in named and len(found) == 1:
+                named[role] = found[0]
         for role, name in named.items():
             others = [other for other, its_name in named.items() if its_name == name and other != role]
             if others:
@@ -118,15 +119,32 @@ class ScoreRoles(Roles):
 
 @dataclass(frozen=True)
 class TruthRoles(Roles):
-    """Columns of a file of pairs with true labels: with their probability, or one over it, if it is there."""
+    """Columns of a file of pairs with true labels: an audit's, a survey's, or both in one plan.
+
+    It may say what each pair is (`kind`: logged or random), how likely it was to be asked about (`probability`, or
+    `weight`, one over it), which pairs were drawn together (`cluster`), and who answered (`person`).
+    """
 
     usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
     preferred = frozenset(["truelabel", "truth"])
     rating_word = "true_label"
     takes_delimiter = False
-    by_name = ("probability", "weight")
+    optional_names: ClassVar = {
+        "kind": frozenset(["kind"]),
+        "probability": frozenset(["probability", "probabilities", "inclusionprobability"]),
+        "weight": frozenset(["weight", "weights"]),
+        "cluster": frozenset(["cluster", "clusters", "clusterid"]),
+        "person": frozenset(
+            f"{who}{what}"
+            for who in ("person", "annotator", "rater", "respondent", "worker", "labeler", "labeller", "answeredby")
+            for what in ("", "id", "name")
+        ),
+    }
 
+    kind: str | None = None
     probability: str | None = None
+    cluster: str | None = None
+    person: str | None = None
 
 
 def _plain(column: str) -> str:

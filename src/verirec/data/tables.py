@@ -21,7 +21,8 @@ from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
 from verirec.formatting import rows_in_words, short
 
-_NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+"""A number as text spells it."""
 
 FIELD_OF_ROLE: Final = {
     "rating": "labels",
@@ -161,7 +162,7 @@ def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> 
     rows = np.arange(len(column))
     if is_text(column.type):
         column = column.cast(pa.large_string())
-        numeric = pc.match_substring_regex(column, _NUMBER).to_numpy()
+        numeric = pc.match_substring_regex(column, NUMBER).to_numpy()
         rows = rows if numeric.all() else np.flatnonzero(~numeric)
     return error(
         f"column {name!r} must hold numbers; got {column.type} in {rows_in_words(rows, len(column))}, where row "

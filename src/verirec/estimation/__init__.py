@@ -1,5 +1,6 @@
 """Estimators of how good a recommender really is."""
 
+from verirec.estimation.calibration import calibrate
 from verirec.estimation.catalogue import ESTIMATORS, Estimator
 from verirec.estimation.compare import compare
 from verirec.estimation.estimate import estimate
@@ -15,6 +16,7 @@ __all__ = [
     "Estimates",
     "Estimator",
     "Sensitivity",
+    "calibrate",
     "compare",
     "estimate",
     "estimate_ranking",

@@ -38,13 +38,10 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
     :math:`\frac{n}{n - 1} \sum_A (1 - \pi) [(z - \bar z)/\pi]^2`, with two more wrong rows than there are (Agresti and
     Coull's idea).
     """
-    audited = rows.pairs.audited
-    assert audited is not None  # noqa: S101 -- estimators that need an audit are refused without one
-    at, total = audited.rows, len(rows.log)
+    at, true_labels, stands_for = _audit_of(rows)
+    total = float(stands_for.sum())
     slopes, influence = found.label_slopes[at], found.influence[at]
-    off = slopes * (audited.true_labels - rows.labels.values[at])
-    stands_for = 1 / audited.probabilities
-    stands_for *= total / stands_for.sum()
+    off = slopes * (true_labels - rows.labels.values[at])
     correction = float(stands_for @ off)
     # Rows that stand for themselves alone leave nothing open.
     squares = np.maximum(1 - 1 / stands_for, 0.0) * stands_for**2
@@ -60,3 +57,23 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
         return moved
 
     return replace(found, value=found.value + correction, terms=terms, audit=AuditVariance(selection, of_audit))
+
+
+def with_labels_put_right(rows: Rows) -> Rows:
+    r"""Return rows with labels that are right on average over who is audited, :math:`\tilde r + (r^* - \tilde r)/\pi`.
+
+    Ratios, and what is linear in each of two labels, are of these what they would be of the true labels; single ones
+    are far off, and nothing should be fitted to them.
+    """
+    at, true_labels, stands_for = _audit_of(rows)
+    values = rows.labels.values.copy()
+    values[at] += stands_for * (true_labels - values[at])
+    return rows.with_labels(replace(rows.labels, values=values))
+
+
+def _audit_of(rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8], Array]:
+    """Return the audited rows, their true labels, and how many rows each stands for, adding up to all of them."""
+    audited = rows.pairs.audited
+    assert audited is not None  # noqa: S101 -- estimators that need an audit are refused without one
+    stands_for = 1 / audited.probabilities
+    return audited.rows, audited.true_labels, stands_for * (len(rows.log) / stands_for.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,8 @@ class Estimator:
         Whether it uses propensities at all.
     linear
         Whether it is linear in the labels, so that it is monotone in each noise rate.
-    source
-        What it needs besides the log: nothing ("log"), or an audit, whose true labels are then in the estimate.
+    audited
+        Whether an audit's true labels are in it: then any noise rates will do, or none.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Estimator:
     needs_all_propensities: bool = False
     uses_propensities: bool = True
     linear: bool = True
-    source: Literal["log", "audit"] = "log"
+    audited: bool = False
 
     @property
     def plain_name(self) -> str:
@@ -84,42 +84,78 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 }
 
 
-AUDITED: Final = Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, source="audit")
-"""ome-dr, put right by an audit's true labels: see `verirec.estimation.audited`."""
+AUDIT_ESTIMATORS: Final = {
+    "audited-dr": Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, audited=True)
+}
+"""Those with an audit's true labels in them: `verirec.estimation.audited` has what these add."""
+SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi")
+"""Those that rest on a survey; `verirec.estimation.survey` has their formulas."""
+_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *AUDIT_ESTIMATORS, *SURVEY_ESTIMATORS)
+_BY_LOG: Final = ESTIMATORS | AUDIT_ESTIMATORS
 
 
-def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False) -> list[Estimator]:
+class Chosen(NamedTuple):
+    """Estimators by what they rest on: the log, with or without an audit of it, and a survey."""
+
+    log: list[Estimator]
+    survey: list[str]
+
+
+def chosen_by_source(
+    names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False
+) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
+
+    Parameters
+    ----------
+    names
+        What was asked for.
+    with_rates, with_audit, with_survey
+        Whether there are noise rates, an audit, and a survey.
+
+    Examples
+    --------
+    >>> found = chosen_by_source(None, with_rates=False, with_survey=True)
+    >>> [estimator.name for estimator in found.log], found.survey
+    (['naive', 'ips', 'dr'], ['survey', 'survey-ppi'])
+    """
+    possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
+    possible += AUDIT_ESTIMATORS if with_audit else ()
+    possible += SURVEY_ESTIMATORS if with_survey else ()
+    if names is None:
+        names = [name for name in _USUAL if name in possible]
+    elif isinstance(names, str):
+        names = possible if names == "all" else (names,)
+    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
+    every = (*_BY_LOG, *SURVEY_ESTIMATORS)
+    unknown = [name for name in listed if not isinstance(name, str) or name not in every]
+    if unknown or not listed:
+        got = f"got {unknown[0]!r}" if unknown else "none was named"
+        raise ParameterError(f"estimators must be among {', '.join(every)}; {got}")
+    found = list(dict.fromkeys(listed))
+    _refuse_without([name for name in found if name not in possible])
+    return Chosen([_BY_LOG[name] for name in found if name in _BY_LOG], [name for name in found if name not in _BY_LOG])
+
+
+def _refuse_without(missing: list[str]) -> None:
+    """Say what estimators need that is not there."""
+    for what, those in (("survey", SURVEY_ESTIMATORS), ("audit", tuple(AUDIT_ESTIMATORS))):
+        for name in missing:
+            if name in those:
+                raise ParameterError(f"{what} must be given for estimators that rest on one: {name}")
+    if missing:
+        raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(missing)}")
+
+
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+    """Look up estimators that rest on the log: names, "all", or `None` for the usual ones.
 
     Examples
     --------
     >>> [estimator.name for estimator in chosen(None, with_rates=True)]
     ['naive', 'ips', 'dr', 'ome-ips', 'ome-dr']
     """
-    known = ESTIMATORS | {AUDITED.name: AUDITED}
-    if names is None:
-        names = ("naive", "ips", "dr", "ome-ips", "ome-dr")[: 5 if with_rates else 3] + (AUDITED.name,) * with_audit
-    elif isinstance(names, str):
-        every = tuple(name for name, one in known.items() if not _lacks(one, with_rates, with_audit))
-        names = every if names == "all" else (names,)
-    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
-    unknown = [name for name in listed if not isinstance(name, str) or name not in known]
-    if unknown or not listed:
-        got = f"got {unknown[0]!r}" if unknown else "none was named"
-        raise ParameterError(f"estimators must be among {', '.join(known)}; {got}")
-    found = [known[name] for name in dict.fromkeys(listed)]
-    for what, why in (("noise_rates", "that correct for noise"), ("audit", "with true labels")):
-        lacking = [one.name for one in found if _lacks(one, with_rates, with_audit) == what]
-        if lacking:
-            raise ParameterError(f"{what} must be given for estimators {why}: {', '.join(lacking)}")
-    return found
-
-
-def _lacks(estimator: Estimator, with_rates: bool, with_audit: bool) -> str:
-    """Name what an estimator needs and has not got, or nothing; with an audit, any noise rates will do, and none."""
-    if estimator.source == "audit":
-        return "" if with_audit else "audit"
-    return "noise_rates" if estimator.noise_corrected and not with_rates else ""
+    return chosen_by_source(names, with_rates=with_rates).log
 
 
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:

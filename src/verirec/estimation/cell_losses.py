@@ -19,8 +19,8 @@ Array = npt.NDArray[np.float64]
 _ROUNDING: Final = 1e-6
 _CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
 _SCORES_HINT: Final = (
-    "; these look like scores or ratings: turn them into probabilities first (for example by a logistic fit on "
-    "held-out rows)"
+    "; these look like scores or ratings: calibrate makes probabilities of them, and how they rank can be judged as "
+    "they are"
 )
 
 
@@ -44,6 +44,11 @@ class CellLosses:
     loss: Loss
     clip: float | None = None
     counts_grid: bool = False
+
+    @property
+    def parallel(self) -> bool:
+        """Whether two threads may ask at once."""
+        return self.predictions.parallel
 
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both at positions that broadcast together.
@@ -77,7 +82,7 @@ class CellLosses:
         except PredictionError as error:
             hint = ""
             if self.loss.open_unit_interval and self.clip is None:
-                hint = _SCORES_HINT if any(_far_outside(block) for block in values()) else _CLIP_HINT
+                hint = _SCORES_HINT if any(far_outside(block) for block in values()) else _CLIP_HINT
             raise PredictionError(f"{error}{hint}") from None
 
     def count_clipped(self, users: Positions, items: Positions) -> int:
@@ -99,6 +104,6 @@ class CellLosses:
             raise
 
 
-def _far_outside(values: Array) -> bool:
+def far_outside(values: Array) -> bool:
     """Tell whether a prediction is outside of [0, 1] by more than rounding."""
     return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())

@@ -7,14 +7,16 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.losses import LossLike
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
+from verirec.estimation.survey.problem import LossDifference, survey_results
+from verirec.losses import LossLike, get_loss
 from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
 
@@ -26,6 +28,8 @@ def compare(
     propensities: Any = None,
     noise_rates: Noise = None,
     audit: AuditSample | None = None,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -43,7 +47,9 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, audit, estimators, loss, imputation, confidence, clip, sample, random_state
+    log, propensities, noise_rates, audit, survey, exclude, estimators, loss, imputation, confidence, clip, sample
+        As in `estimate`.
+    random_state
         As in `estimate`; both have the same sample and folds.
 
     Examples
@@ -57,11 +63,17 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    pairs, noise, selected = gather(
-        log, propensities=propensities, noise_rates=noise_rates, audit=audit, estimators=estimators
-    )
-    options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
+    pairs, noise, selected = gather(log, with_survey=survey is not None, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
-    seed = same_state(random_state)
-    one, two = (make_problem(given, pairs, selected, random_state=seed, **options) for given in (first, second))
-    return judge_difference(one, two, selected, noise, level)
+    seed = drawn_seed(same_state(random_state))
+    found: dict[str, Any] = {}
+    if pairs is not None and selected.log:
+        options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
+        one, two = (make_problem(one, pairs, selected.log, seed=seed, **options) for one in (first, second))
+        found |= judge_difference(one, two, selected.log, noise, level)
+    if survey is not None:
+        losses = LossDifference(*(cell_losses(one, log, loss, clip, counts_grid=True) for one in (first, second)))
+        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
+        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+    return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

@@ -7,20 +7,18 @@ from typing import Any, Literal
 
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.catalogue import Estimator
-from verirec.estimation.cell_losses import CellLosses
+from verirec.data.predictions import PredictionsLike
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_clip, checked_sample, refuse_weights
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
-from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import PredictionError
-from verirec.losses import LossLike, get_loss
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
+from verirec.estimation.survey.problem import survey_results
+from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample
-from verirec.randomness import RandomState, as_generator
+from verirec.nuisance.surveys import SurveySample
+from verirec.randomness import RandomState
 
 
 def estimate(
@@ -30,6 +28,8 @@ def estimate(
     propensities: Any = None,
     noise_rates: Noise = None,
     audit: AuditSample | None = None,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -43,8 +43,11 @@ def estimate(
 ) -> Estimates:
     r"""Estimate the true prediction inaccuracy of a recommender, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)`.
 
-    A log shows o (which pairs) and r (what was said of them), neither at random nor always right. Each estimator
-    corrects for none, one or both; `verirec.estimation.formulas` has their formulas.
+    A log shows o (which pairs) and r (what was said of them), neither at random nor always right. Each estimator of the
+    log corrects for none, one or both, and is right if its propensities and noise rates are
+    (`verirec.estimation.formulas`). With an audit "audited-dr" is right whatever the noise is, if its propensities are
+    (`verirec.estimation.audited`). With a survey there are estimators that are right whatever they are
+    (`verirec.estimation.survey`): go by `survey-ppi`, the result's `headline`.
 
     Parameters
     ----------
@@ -60,10 +63,14 @@ def estimate(
         Known or estimated rates, one for all or by group; or a `NoiseRegion`: then each OME estimate is an
         `EstimateRange`.
     audit
-        True labels of logged pairs: they are in "audited-dr", which is then right whatever the noise is, and give the
-        noise rates where none are given.
+        True labels of logged pairs: adds the estimator "audited-dr", and gives noise rates where none are given.
+    survey
+        True labels of random pairs: adds the estimators "survey" and "survey-ppi".
+    exclude
+        Pairs that are not spoken of, such as those that the recommender was trained on: a log, or (users, items).
     estimators
-        Names, or "all"; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with an audit audited-dr.
+        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
+        survey.
     loss
         "log", "squared", "absolute", or a function of (f, y).
     imputation
@@ -96,65 +103,25 @@ def estimate(
     """
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    pairs, noise, selected = gather(
-        log, propensities=propensities, noise_rates=noise_rates, audit=audit, estimators=estimators
-    )
-    problem = make_problem(
-        predictions,
-        pairs,
-        selected,
-        loss=loss,
-        imputation=imputation,
-        clip=clip,
-        sample=sample,
-        random_state=random_state,
-    )
-    bootstrap = draws if interval == "bootstrap" else None
-    return judge(problem, selected, noise, level, draws=bootstrap, contributions=contributions)
-
-
-def make_problem(
-    predictions: PredictionsLike,
-    pairs: LoggedPairs,
-    estimators: list[Estimator],
-    *,
-    loss: LossLike = "log",
-    imputation: Any = "constant",
-    clip: float | None = None,
-    sample: int | None = None,
-    random_state: RandomState = 0,
-) -> EstimationProblem:
-    """Check what an estimate is given, and put it together (see `estimate`)."""
-    log = pairs.log
-    problem = EstimationProblem(
-        pairs,
-        CellLosses(
-            as_predictions(predictions, log.n_users, log.n_items),
-            get_loss(loss),
-            checked_clip(clip),
-            counts_grid=any(estimator.needs_all_predictions for estimator in estimators),
-        ),
-        imputation,
-        checked_sample(sample),
-        int(as_generator(random_state).integers(2**32)),
-    )
-    _refuse_impossible(estimators, problem)
-    return problem
-
-
-def _refuse_impossible(estimators: list[Estimator], problem: EstimationProblem) -> None:
-    """Raise where an estimator cannot work with what it was given, before anything is computed."""
-    given = not isinstance(problem.imputation, str)
-    if not given:
-        one_of("imputation", problem.imputation, ("constant", "model"))
-    for estimator in estimators:
-        if estimator.needs_all_propensities:
-            problem.propensities.require_everywhere(f"the {estimator.name} estimator")
-    refuse_weights(problem.log, [estimator.name for estimator in estimators if not estimator.supports_row_weights])
-    over = [estimator.name for estimator in estimators if estimator.needs_all_predictions]
-    covered = problem.losses.predictions.covered
-    if over and not given and problem.sample is None and covered is not None:
-        raise PredictionError(
-            f"{', '.join(over)} need predictions for all {problem.log.n_cells:,} pairs; got {len(covered):,}. Those "
-            "that need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
+    pairs, noise, selected = gather(log, with_survey=survey is not None, estimators=estimators, **given)
+    seed = drawn_seed(random_state)
+    found: dict[str, Any] = {}
+    if pairs is not None and selected.log:
+        problem = make_problem(
+            predictions,
+            pairs,
+            selected.log,
+            loss=loss,
+            imputation=imputation,
+            clip=clip,
+            sample=sample,
+            seed=seed,
         )
+        bootstrap = draws if interval == "bootstrap" else None
+        found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
+    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    if survey is not None:
+        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
+        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+    return Estimates(found, f"the {losses.loss.name} loss")

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.catalogue import Estimator, chosen
+from verirec.estimation.catalogue import Chosen, chosen_by_source
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import AuditError, NoiseRateError, ParameterError
-from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates import AuditedRows, AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 
 
 class Gathered(NamedTuple):
-    """What an estimate starts from, checked."""
+    """What an estimate starts from, checked; pairs only if some estimator needs them."""
 
-    pairs: LoggedPairs
+    pairs: LoggedPairs | None
     noise: Noise
-    estimators: list[Estimator]
+    estimators: Chosen
 
 
 def gather(
@@ -29,36 +28,42 @@ def gather(
     propensities: Any = None,
     noise_rates: Noise = None,
     audit: AuditSample | None = None,
+    with_survey: bool = False,
     estimators: str | Sequence[str] | None = None,
 ) -> Gathered:
     """Check what an estimate is given (see `estimate`); where there are no noise rates, an audit gives them.
 
     An audit that cannot tell them, of one true class say, still serves the estimators that its labels are in.
     """
-    with_audit = audit is not None
-    selected = chosen(estimators, with_rates=noise_rates is not None or with_audit, with_audit=with_audit)
+    there = {"with_audit": audit is not None, "with_survey": with_survey}
+    selected = chosen_by_source(estimators, with_rates=noise_rates is not None or audit is not None, **there)
     noise = checked_noise(noise_rates, judgeable(log))
-    audited = audited_rows(audit, log)
-    pairs = LoggedPairs(log, as_propensities(propensities, log), audited)
-    if audit is not None and noise is None:
-        try:
-            noise = own_rates(audit, pairs)
-        except (AuditError, NoiseRateError):
-            if estimators not in (None, "all") and any(one.source == "log" and one.noise_corrected for one in selected):
-                raise
-            selected = chosen(estimators, with_rates=False, with_audit=True)
+    if audit is None and not selected.log:
+        return Gathered(None, noise, selected)
+    pairs = logged_pairs(log, propensities, audit)
+    named = estimators is not None and estimators != "all"
+    needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
+    noise = noise_in_hand(noise, pairs, audit, needed=needed)
+    if noise is None:
+        selected = chosen_by_source(estimators, with_rates=False, **there)
     return Gathered(pairs, noise, selected)
 
 
-def audited_rows(audit: object, log: FeedbackLog) -> AuditedRows | None:
-    """Look an audit's pairs up in the log, if there is one."""
-    if audit is None:
-        return None
-    if not isinstance(audit, AuditSample):
+def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPairs:
+    """Put a log, its propensities and an audit together, if there is one."""
+    if audit is not None and not isinstance(audit, AuditSample):
         raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
-    return audit.rows_in(log)
+    audited = None if audit is None else audit.rows_in(log)
+    return LoggedPairs(log, as_propensities(propensities, log), audited)
 
 
-def own_rates(audit: AuditSample, pairs: LoggedPairs) -> NoiseRates:
-    """Estimate noise rates from the audit itself."""
-    return rates_from_audit(pairs.log, audit, pairs.propensities)[0]
+def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *, needed: bool = False) -> Noise:
+    """Return the noise rates given, or else those that the audit tells; `None` if it cannot and they are not needed."""
+    if noise is not None or audit is None:
+        return noise
+    try:
+        return rates_from_audit(pairs.log, audit, pairs.propensities)[0]
+    except (AuditError, NoiseRateError):
+        if needed:
+            raise
+        return None

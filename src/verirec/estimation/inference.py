@@ -5,23 +5,26 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from verirec.estimation.audited import with_true_labels
+from verirec.data.predictions import LinkedFactors
+from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
-from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
+from verirec.estimation.rows import Rows
 from verirec.exceptions import MisfitWarning, OverlapWarning, ScoreWarning, warn_caller
 from verirec.losses import NoiseRegion
 
 _MASS_OFF: Final = 0.1
 _BEYOND_CHANCE: Final = 4.0
 """How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
+_WORSE_THAN_CHANCE: Final = 3.0
 _MUCH: Final = 0.5
 _MUCH_CLIPPED: Final = 0.1
 
@@ -51,7 +54,7 @@ def judge(
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = problem.linearised(estimator, rates)
-        if estimator.source == "audit":
+        if estimator.audited:
             linearised, gradient = with_true_labels(linearised, rows), None
         found = normal_estimate(linearised, rows, gradient, confidence, problem.facts)
         if draws is not None:
@@ -63,6 +66,7 @@ def judge(
     results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
     _warn_of_weights(estimators, problem)
     _warn_of_clipping(problem)
+    _warn_of_scores(problem)
     _warn_of_extrapolation(results)
     _warn_of_audit(problem, noise)
     problem.let_go_of_rows()
@@ -82,7 +86,7 @@ def judge_difference(
         difference = _minus(one, replace(two, terms=_no_terms, imputed=None))
         del one, two
         gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
-        if estimator.source == "audit":
+        if estimator.audited:
             difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
@@ -91,8 +95,24 @@ def judge_difference(
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)
+        _warn_of_scores(problem)
         problem.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
+
+
+def judge_metric(
+    formula: Callable[[Rows], InfluenceExpansion], rows: Rows, confidence: float, facts: dict[str, Any]
+) -> Estimate:
+    """Apply the formula of a metric to rows; where these were audited, with the true labels in it.
+
+    A metric need not be linear in the labels: its value and slopes are those at labels put right.
+    """
+    found = formula(rows)
+    if rows.pairs.audited is None:
+        return normal_estimate(found, rows, rate_gradient(formula, rows, found), confidence, facts)
+    right = formula(with_labels_put_right(rows))
+    corrected = with_true_labels(replace(found, label_slopes=right.label_slopes), rows)
+    return normal_estimate(replace(corrected, value=right.value), rows, None, confidence, facts)
 
 
 def _minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
@@ -121,7 +141,7 @@ def _at_rates_or_region(
     if not isinstance(noise, NoiseRegion):
         return {one.name: at(one, noise) for one in estimators}
     # An audit's labels put any rates right: with these estimators none are needed.
-    bounded = [one for one in estimators if one.noise_corrected and one.source == "log"]
+    bounded = [one for one in estimators if one.noise_corrected and not one.audited]
     found: dict[str, Estimate | EstimateRange] = {one.name: at(one, None) for one in estimators if one not in bounded}
     for linear, points in ((True, noise.corners), (False, noise.lattice)):
         those = [one for one in bounded if one.linear == linear]
@@ -144,6 +164,22 @@ def _warn_of_clipping(problem: EstimationProblem) -> None:
         warn_caller(
             f"clip={problem.losses.clip:g} changed the predictions of {clipped:,} of {len(problem.log):,} logged "
             "pairs: what is judged are the changed ones",
+            ScoreWarning,
+        )
+
+
+def _warn_of_scores(problem: EstimationProblem) -> None:
+    """Say so where factors, which are taken for logits, do worse on the logged pairs than a coin."""
+    given = problem.losses.predictions
+    if not isinstance(given, LinkedFactors) or given.link != "logistic":
+        return
+    rows, loss = problem.rows(None), problem.losses.loss
+    coins = loss.of(np.full(len(rows.log), 0.5), rows.log.labels)
+    worse = rows.errors - coins
+    if worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)):
+        warn_caller(
+            f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
+            f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",
             ScoreWarning,
         )
 

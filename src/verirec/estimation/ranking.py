@@ -10,18 +10,27 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.formulas import InfluenceExpansion
-from verirec.estimation.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
-from verirec.estimation.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
+from verirec.estimation.bounded import within_range
+from verirec.estimation.gathering import logged_pairs, noise_in_hand
+from verirec.estimation.inference import judge_metric
+from verirec.estimation.inputs import (
+    FEW,
+    Noise,
+    Rates,
+    checked_noise,
+    judgeable,
+    refuse_weights,
+    warn_of_unweighted_audit,
+)
+from verirec.estimation.intervals import Estimate, EstimateRange, checked_confidence
 from verirec.estimation.places import places
-from verirec.estimation.problem import rate_gradient
-from verirec.estimation.ranking_formulas import at_depth, auc
+from verirec.estimation.ranking_formulas import Metric, at_depth, auc, largest
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs, Rows
+from verirec.estimation.rows import Rows
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 
 Array = npt.NDArray[np.float64]
 
@@ -31,7 +40,8 @@ def estimate_ranking(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Rates | NoiseRegion | None = None,
+    noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     k: int | Iterable[int] = 5,
     confidence: float = 0.95,
 ) -> Estimates:
@@ -46,15 +56,18 @@ def estimate_ranking(
     - ``recall@k``: share of all liked pairs that are among their user's k best. (A mean of users' own recalls would
       need each user's number of liked items, which no log tells.)
 
-    All but AUC are doubly robust with one imputed label for all pairs. Where users with rows have more than 4 billion
-    scores, a random sample of these users is ranked, and the intervals are the wider for it.
+    All but AUC are doubly robust with one imputed label for all pairs. Values and intervals stay within their range: 0
+    and 1, and for ``dcg@k`` the largest that it can be; a value that was outside is in the diagnostics. Where users
+    with rows have more than 4 billion scores, a random sample of these users is ranked, and the intervals are the wider
+    for it.
 
     Parameters
     ----------
     scores
         As `estimate`'s predictions, for all pairs; only their order counts.
-    log, propensities, noise_rates, confidence
-        As in `estimate`. Without noise rates nothing is corrected for noise.
+    log, propensities, noise_rates, audit, confidence
+        As in `estimate`. Without noise rates and audit nothing is corrected for noise; with an audit its true labels
+        are in all metrics, which are then right whatever the noise is, if the propensities are.
     k
         Depth, or several.
 
@@ -72,12 +85,12 @@ def estimate_ranking(
     level, depths = checked_confidence(confidence), checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     refuse_weights(log, ["ranking estimates"])
-    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
-    fitted = as_propensities(propensities, log)
-    pairs, nothing = LoggedPairs(log, fitted), np.zeros(len(log))
+    pairs = logged_pairs(log, propensities, audit)
+    noise = noise_in_hand(checked_noise(noise_rates, log), pairs, audit)
+    fitted, nothing = pairs.propensities, np.zeros(len(log))
     own = values.at(log.users, log.items)
     standing = places(values, log, max(depths))
-    formulas: dict[str, Callable[[Rows], InfluenceExpansion]] = {"auc": lambda given: auc(given, own)}
+    formulas: dict[str, Metric] = {"auc": lambda given: auc(given, own)}
     for depth in depths:
         formulas |= at_depth(depth, standing)
     facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
@@ -85,12 +98,7 @@ def estimate_ranking(
     def at(rates: Rates | None) -> dict[str, Estimate]:
         rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
         _refuse_one_class(rows)
-        results = {}
-        for name, formula in formulas.items():
-            linearised = formula(rows)
-            gradient = rate_gradient(formula, rows, linearised)
-            results[name] = normal_estimate(linearised, rows, gradient, level, facts)
-        return results
+        return {name: judge_metric(formula, rows, level, facts) for name, formula in formulas.items()}
 
     in_top = int(np.isfinite(standing.above).sum())
     if in_top < FEW:
@@ -100,16 +108,22 @@ def estimate_ranking(
             OverlapWarning,
         )
     what = "how well all items are ranked"
-    if isinstance(noise_rates, NoiseRegion):
-        return Estimates(_over_region(at, noise_rates), what)
+    if isinstance(noise, NoiseRegion) and audit is None:
+        return Estimates(_over_region(lambda rates: _bounded(at(rates), log), noise), what)
+    # An audit's labels put any rates right: of a region none are needed.
+    rates = None if isinstance(noise, NoiseRegion) else noise
     found = at(rates)
     warn_of_unweighted_audit(fitted, rates)
     _warn_if_impossible(found)
-    return Estimates(found, what)
+    return Estimates(_bounded(found, log), what)
+
+
+def _bounded(found: dict[str, Estimate], log: FeedbackLog) -> dict[str, Estimate]:
+    return {name: within_range(one, largest(name, log.n_items)) for name, one in found.items()}
 
 
 def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion) -> dict[str, EstimateRange]:
-    """Look all over the region: ratios may peak inside. All but DCG are shares."""
+    """Look all over the region: ratios may peak inside."""
     points = []
     for rates in region.lattice:
         try:
@@ -119,11 +133,7 @@ def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion
             continue
     if not points:
         raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
-    ranges = {}
-    for name in points[0]:
-        most = np.inf if name.startswith("dcg") else 1.0
-        ranges[name] = EstimateRange.over([point[name] for point in points], least=0.0, most=most)
-    return ranges
+    return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}
 
 
 def _refuse_one_class(rows: Rows) -> None:

@@ -21,9 +21,10 @@ from verirec.estimation.unobserved import Unobserved
 from verirec.nuisance.imputation import impute_constant
 
 Array = npt.NDArray[np.float64]
+Metric = Callable[[Rows], InfluenceExpansion]
 
 
-def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceExpansion]]:
+def at_depth(depth: int, found: Places) -> dict[str, Metric]:
     """Return the metrics at a depth as functions of the rows."""
 
     def gained(by_place: Array) -> tuple[Array, float]:
@@ -33,7 +34,7 @@ def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceE
         after = np.minimum(found.above + found.tied, len(by_place)).astype(np.int64)
         return found.scale * (so_far[after] - so_far[first]) / found.tied, float(so_far[-1])
 
-    def mean_gain(by_place: Callable[[int], Array]) -> Callable[[Rows], InfluenceExpansion]:
+    def mean_gain(by_place: Callable[[int], Array]) -> Metric:
         def formula(rows: Rows) -> InfluenceExpansion:
             gains, of_user = gained(by_place(min(depth, rows.log.n_items)))
             return _doubly_robust(rows, gains, of_user)
@@ -49,6 +50,18 @@ def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceE
             mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
         ),
     }
+
+
+def largest(name: str, n_items: int) -> float:
+    """Return the largest value that a metric can have.
+
+    Examples
+    --------
+    >>> largest("dcg@1", 10), largest("auc", 10)
+    (1.0, 1.0)
+    """
+    metric, _, depth = name.partition("@")
+    return float(_discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
 
 
 def _discounts(count: int) -> Array:

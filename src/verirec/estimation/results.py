@@ -10,7 +10,8 @@ import numpy as np
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.exceptions import UnknownNameError
 
-_HEADLINES: Final = ("survey-ppi", "audited-dr", "ome-dr", "dr")
+HEADLINES: Final = ("survey-ppi", "survey", "audited-dr", "ome-dr", "dr")
+"""Estimates to go by, where there are several: the first of them."""
 
 
 class Estimates(Mapping[str, Estimate | EstimateRange]):
@@ -27,11 +28,6 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
     def __init__(self, values: dict[str, Any], of: str) -> None:
         self._values, self.of = values, of
 
-    @property
-    def headline(self) -> str:
-        """The name of the estimate to go by: the one that rests on true labels, or else on the most corrections."""
-        return next((name for name in _HEADLINES if name in self._values), list(self._values)[-1])
-
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
             raise UnknownNameError(f"no estimate {name!r}; there are: {', '.join(self._values)}")
@@ -42,6 +38,12 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def headline(self) -> str:
+        """The name of the estimate to go by: the one that rests most on labels and least on models."""
+        best = [name for name in HEADLINES if name in self._values]
+        return best[0] if best else list(self._values)[-1]
 
     def __repr__(self) -> str:
         return f"Estimates of {self.of}\n{self.to_frame().to_string(index=False)}"

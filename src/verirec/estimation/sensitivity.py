@@ -13,10 +13,10 @@ from verirec.checks import number_array, real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import ESTIMATORS, Estimator, chosen
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs, Rows
+from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.exceptions import ParameterError, UnknownNameError
 from verirec.formatting import short
 from verirec.losses import LossLike, NoiseRates, NoiseRegion
@@ -193,7 +193,9 @@ def sensitivity(
         raise ParameterError("predictions must name at least one recommender; got none")
     options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     seed = same_state(random_state)
-    problems = {name: make_problem(given, pairs, [one], random_state=seed, **options) for name, given in named.items()}
+    problems = {
+        name: make_problem(given, pairs, [one], seed=drawn_seed(seed), **options) for name, given in named.items()
+    }
     return vary(problems, one, noise, _rates("rho01", rho01), _rates("rho10", rho10), factors)
 
 

@@ -6,6 +6,7 @@ to nothing to it out of sample, and to spoil its extremes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +19,17 @@ from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.parts import totals
 from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
 MOST_ROWS: Final = 1_000_000
 """Rows that a fold's model is fitted to at most: a score needs no more, and may not see its own row in any case."""
+_STEEPEST: Final = 350.0
+"""Logits of users, and of items, further from 0 would overflow; their probabilities are 0 or 1 in any case."""
+_NOISY: Final = 3
+"""Times as many sweeps where labels are noisy: expectation-maximisation takes smaller steps."""
 _CURVATURE: Final = 0.25
 """The log loss bends at most this much: a parabola with it lies above the loss everywhere."""
 
@@ -44,7 +50,22 @@ class LabelProbabilities(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the probabilities."""
-        return np.asarray(expit(self.level + self.users[users] + self.items[items]))
+        if users.ndim == 2 and users.shape[1] == 1 and items.ndim == 2 and items.shape[0] == 1:
+            # exp(-(a + b)) is a product: a division a cell in place of an exponential.
+            odds = np.exp(-np.clip(self.level + self.users[users], -_STEEPEST, _STEEPEST)) * np.exp(
+                -np.clip(self.items[items], -_STEEPEST, _STEEPEST)
+            )
+            odds += 1
+            return np.asarray(np.reciprocal(odds, out=odds))
+        return np.asarray(expit(self.cell_logits(users, items)))
+
+    def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the logits."""
+        return np.asarray(self.level + self.users[users] + self.items[items])
+
+    def shifted(self, shift: float) -> LabelProbabilities:
+        """Return the probabilities with all logits moved by a number."""
+        return LabelProbabilities(self.level + shift, self.users, self.items)
 
 
 @dataclass(frozen=True)
@@ -72,23 +93,32 @@ class LabelModel:
     penalty: float = 10.0
     sweeps: int = 30
 
-    def fit(self, log: FeedbackLog, weights: Array) -> LabelProbabilities:
-        """Fit to a log's labels, each row with its weight."""
+    def fit(
+        self, log: FeedbackLog, weights: Array, rates: NoiseRates | GroupedNoiseRates | None = None
+    ) -> LabelProbabilities:
+        r"""Fit to a log's labels, each row with its weight.
+
+        With noise rates the model is one of what people prefer, :math:`P(r^* = 1)`, and what they say follows from it
+        as :math:`\rho_{10} + \kappa P(r^* = 1)`: each sweep fits to the labels that are expected to be true, given what
+        was said and the model so far (expectation-maximisation, so that the loss still never rises).
+        """
         penalty = real_number("penalty", self.penalty, above=0)
         given = _checked_weights(log, weights)
         given = given / given.max()
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
+        expected = _expectation(log, rates)
 
         def rest() -> Array:
-            return np.asarray(scaled * (log.labels - fitted.cells(log.users, log.items)))
+            liked = fitted.cells(log.users, log.items)
+            return np.asarray(scaled * (expected(liked) - liked))
 
         sides = [
             (constants, positions, _CURVATURE * totals(positions, scaled, len(constants)) + penalty)
             for constants, positions in ((fitted.users, log.users), (fitted.items, log.items))
         ]
-        for _ in range(whole_number("sweeps", self.sweeps)):
+        for _ in range(whole_number("sweeps", self.sweeps) * (1 if rates is None else _NOISY)):
             for constants, positions, curvature in sides:
                 constants += (totals(positions, rest(), len(constants)) - penalty * constants) / curvature
             fitted.level += float(rest().sum()) / (_CURVATURE * float(scaled.sum()))
@@ -110,6 +140,17 @@ class LabelModel:
                 rows = np.sort(random.choice(rows, MOST_ROWS, replace=False))
             values[out] = self.fit(log.select(rows), given[rows]).at(log.users[out], log.items[out])
         return values
+
+
+def _expectation(log: FeedbackLog, rates: NoiseRates | GroupedNoiseRates | None) -> Callable[[Array], Array]:
+    """Return what gives each row's expected true label, from the probability that it is liked."""
+    if rates is None:
+        labels = log.labels.astype(np.float64)
+        return lambda liked: labels
+    rho01, rho10 = rates.of_pairs(log.users, log.items)
+    if_liked = np.where(log.labels == 1, 1 - rho01, rho01)
+    if_not = np.where(log.labels == 1, rho10, 1 - rho10)
+    return lambda liked: if_liked * liked / np.maximum(if_liked * liked + if_not * (1 - liked), 1e-300)
 
 
 def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:

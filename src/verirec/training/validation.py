@@ -7,9 +7,9 @@ from typing import Final
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import ESTIMATORS, Estimator
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.inputs import Rates
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
 from verirec.training.model_cells import ModelCells
@@ -50,7 +50,7 @@ class Validator:
         log = self.pairs.log
         cells = ModelCells(model, (log.n_users, log.n_items), MOST_LOGIT)
         problem = make_problem(
-            cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, random_state=self.seed
+            cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, seed=drawn_seed(self.seed)
         )
         return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from verirec.checks import number_array
 from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.pair_files import read_truths
 from verirec.data.roles import TruthRoles
+from verirec.data.truth_files import read_truths
 from verirec.exceptions import AuditError, EmptyLogError, NoiseRateWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
 
@@ -114,7 +114,8 @@ class AuditSample:
         """
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        return cls(*read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns))
+        found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns)
+        return cls(found.users, found.items, found.labels, found.probabilities)
 
     def __len__(self) -> int:
         return len(self.users)

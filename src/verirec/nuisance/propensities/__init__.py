@@ -53,7 +53,7 @@ def as_propensities(given: Any, log: FeedbackLog) -> Propensities:
         if not isinstance(propensities, Propensities):
             raise PropensityError(f"a propensity model's fit must give Propensities; got {type(propensities).__name__}")
     else:
-        propensities = GivenPropensity(given)
+        propensities = GivenPropensity(given, known=False)
     if isinstance(propensities, GivenPropensity):
         propensities = propensities.on_grid((log.n_users, log.n_items))
     if propensities.shape != (log.n_users, log.n_items):

@@ -42,6 +42,8 @@ class Propensities(CellValues):
 
     known_everywhere: ClassVar[bool] = True
     """False for those that are known on observed pairs only; asking for others is a `PropensityError`."""
+    known: ClassVar[bool] = False
+    """True for those that somebody declares to be right, such as what the logging system wrote down."""
     depends_on_label: ClassVar[bool] = False
     """True where what was said decides what gets logged: then an audit of logged pairs has to be weighted too."""
     assumption: ClassVar[str] = "pairs are as likely to be logged as the propensities given say"
@@ -132,6 +134,7 @@ class _Thinned(Propensities):
         self.whole, self.share = whole, share
         self.parallel = whole.parallel  # type: ignore[misc]
         self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
+        self.known = whole.known  # type: ignore[misc]
         self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
         self.assumption = whole.assumption  # type: ignore[misc]
 

@@ -29,6 +29,9 @@ class GivenPropensity(Propensities):
         world's `propensity_values`. All in (0, 1].
     floor
         As in `Propensities`; by default none.
+    known
+        Whether you vouch for them, as the logging system's own: then they may establish a verdict. A bare matrix or
+        function, where propensities are asked for, is used and not vouched for.
 
     Examples
     --------
@@ -39,7 +42,7 @@ class GivenPropensity(Propensities):
     verirec.exceptions.PropensityError: propensities must be above 0 and at most 1; 1 of 2 are not (first: 0)
     """
 
-    def __init__(self, values: Any, *, floor: float = 0.0) -> None:
+    def __init__(self, values: Any, *, floor: float = 0.0, known: bool = True) -> None:
         if isinstance(values, CellValues):
             cells = values
         elif callable(values) and not isinstance(values, type):
@@ -54,7 +57,7 @@ class GivenPropensity(Propensities):
             cells = as_predictions(_checked(matrix), *matrix.shape)
         super().__init__(cells.shape, floor)
         self.values, self.parallel = cells, cells.parallel  # type: ignore[misc]
-        self._given = values
+        self._given, self.known = values, known  # type: ignore[misc]
 
     @cached_property
     def inverse_total(self) -> float:
@@ -68,7 +71,9 @@ class GivenPropensity(Propensities):
     def on_grid(self, shape: tuple[int, int]) -> GivenPropensity:
         """Return the same propensities for a grid of this size, which a function does not know by itself."""
         is_function = callable(self._given) and not isinstance(self._given, CellValues)
-        return GivenPropensity(as_predictions(self._given, *shape), floor=self.floor) if is_function else self
+        if not is_function:
+            return self
+        return GivenPropensity(as_predictions(self._given, *shape), floor=self.floor, known=self.known)
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look the propensities up, and check them."""
@@ -92,7 +97,7 @@ class LoggedPropensity(Propensities):
     verirec.exceptions.PropensityError: the log has no propensity for 1 of the 1 pairs that are needed
     """
 
-    known_everywhere = False
+    known, known_everywhere = True, False
 
     def __init__(self, log: FeedbackLog, *, floor: float = 0.0) -> None:
         if checked_log(log).propensities is None:

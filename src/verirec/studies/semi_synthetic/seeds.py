@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from verirec.data.grid import Grid
 from verirec.estimation.catalogue import chosen
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.inference import judge
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.setup import make_problem
 from verirec.exceptions import VerirecWarning
 from verirec.losses import NoiseRates, get_loss
 from verirec.nuisance.propensities import GivenPropensity

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import ESTIMATORS
-from verirec.estimation.estimate import make_problem
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.losses import NoiseRates
 from verirec.metrics import evaluate
 from verirec.studies.table2.problems import HELD_OUT, Problem
@@ -56,7 +56,7 @@ def _estimates(
         return np.clip(scores(users, items), least, 1 - least)
 
     estimators = [ESTIMATORS[name] for name in _ESTIMATORS]
-    study = make_problem(bounded, pairs, estimators, sample=SAMPLE, random_state=seed)
+    study = make_problem(bounded, pairs, estimators, sample=SAMPLE, seed=drawn_seed(seed))
     found = {}
     for one in estimators:
         for source, given in rates.items() if one.noise_corrected else [("", None)]:

@@ -1,0 +1,134 @@
+"""What `verirec estimate` says of each recommender: its losses, and how it ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+from verirec.checks import one_of
+from verirec.cli.options import of_estimates
+from verirec.data import FeedbackLog, PredictionsLike
+from verirec.estimation import Estimates, calibrate, estimate, estimate_ranking
+from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.coverage import covered_rows, on_covered
+from verirec.estimation.rows import LoggedPairs
+from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
+from verirec.losses import NoiseRates, NoiseRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions:
+    """Scores that are not probabilities, and how they rank."""
+
+    k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5
+    ranking_only: Annotated[
+        bool, of_estimates("--ranking-only", help="No losses: scores may be any numbers, of which the order counts.")
+    ] = False
+    calibrate: Annotated[
+        str | None,
+        of_estimates(
+            help=f"platt or isotonic: make probabilities of any scores by {HELD_OUT:.0%} of the log's rows, and judge "
+            "the losses on the others."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.calibrate is not None:
+            one_of("--calibrate", self.calibrate, METHODS)
+            if self.ranking_only:
+                raise ParameterError("--calibrate is for losses; --ranking-only has none: give one of the two")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one."""
+
+    losses: Estimates | None
+    ranking: Estimates | None
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges one recommender after the other, by the same noise rates and options.
+
+    Parameters
+    ----------
+    pairs
+        All logged pairs.
+    rates
+        What is known of the noise.
+    estimators
+        Of the losses; `None` for the usual ones.
+    options
+        Of `estimate`.
+    ranking
+        What of rankings and scores was asked for.
+    """
+
+    pairs: LoggedPairs
+    rates: NoiseRates | NoiseRegion | None
+    estimators: Sequence[str] | str | None
+    options: dict[str, Any]
+    ranking: RankingOptions
+
+    def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
+        """Judge a recommender; scores of some pairs only rank nothing."""
+        ranking = self._ranking(name, predictions)
+        return Judged(None if self.ranking.ranking_only else self._losses(name, predictions), ranking)
+
+    def _losses(self, name: str, predictions: PredictionsLike) -> Estimates:
+        """Estimate on the pairs that the predictions cover; unless named, by estimators that need no others."""
+        if self.ranking.calibrate is not None:
+            predictions = calibrate(predictions, self._apart[0], method=self.ranking.calibrate)  # type: ignore[arg-type]
+        judging = self._apart[1]
+        covered = covered_rows(predictions, judging.log)
+        pairs = judging if covered is None else on_covered(judging, covered)
+        if pairs is not judging:
+            warn_caller(
+                f"{name} has scores of {len(pairs.log):,} of the {len(judging.log):,} logged pairs: judged on "
+                "these, as if they were a random part of the log",
+                ScoreWarning,
+            )
+        return estimate(
+            predictions,
+            pairs.log,
+            propensities=pairs.propensities,
+            noise_rates=self.rates,
+            estimators=self.estimators if covered is None else self._on_logged(),
+            **self.options,
+        )
+
+    @cached_property
+    def _apart(self) -> tuple[FeedbackLog, LoggedPairs]:
+        """The rows to calibrate by, and those to judge by: all of them, where nothing is calibrated."""
+        if self.ranking.calibrate is None:
+            return self.pairs.log, self.pairs
+        return apart_for_calibration(self.pairs, random_state=self.options["random_state"])
+
+    def _on_logged(self) -> Sequence[str] | str:
+        if self.estimators is not None:
+            return self.estimators
+        usual = chosen(None, with_rates=self.rates is not None)
+        return [one.name for one in usual if not one.needs_all_predictions]
+
+    def _ranking(self, name: str, predictions: PredictionsLike) -> Estimates | None:
+        """Estimate how well all items are ranked, by all rows: the order of scores needs no calibration."""
+        log = self.pairs.log
+        lacking = "has no scores of all pairs" if covered_rows(predictions, log) is not None else None
+        if log.weights is not None:
+            lacking = "is judged by rows with weights, which rankings cannot use"
+        if lacking is None:
+            return estimate_ranking(
+                predictions,
+                log,
+                propensities=self.pairs.propensities,
+                noise_rates=self.rates,
+                k=self.ranking.k,
+                confidence=self.options["confidence"],
+            )
+        if self.ranking.ranking_only:
+            raise ParameterError(f"{name} {lacking}: there is no ranking to judge")
+        return None

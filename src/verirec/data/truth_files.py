@@ -1,0 +1,252 @@
+"""Files of pairs with true labels, by the ids of a log: audits, surveys, and plans that were filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verirec.data.answers import combine_answers
+from verirec.data.cells import Positions, cell_keys
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.files import file_ending, read_columns
+from verirec.data.ids import is_text
+from verirec.data.pair_files import Columns, find_side, is_blank, is_number
+from verirec.data.roles import Roles, TruthRoles
+from verirec.data.tables import NUMBER
+from verirec.exceptions import (
+    AuditError,
+    DataError,
+    EmptyLogError,
+    FileFormatError,
+    MissingValueError,
+    SurveyError,
+    UnknownIdError,
+)
+from verirec.formatting import rows_in_words, short
+
+_KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
+    "logged": ("an audit", AuditError),
+    "random": ("a survey", SurveyError),
+}
+_NEGATIVE: Final = ("0", "0.0", "0,0", "no", "false")
+_POSITIVE: Final = ("1", "1.0", "1,0", "yes", "true")
+
+
+class Truths(NamedTuple):
+    """Pairs with true labels, each pair once.
+
+    Parameters
+    ----------
+    users, items
+        Positions, shape (n,).
+    labels
+        0/1, shape (n,).
+    probabilities
+        Of each pair to have its label here, shape (n,), if the file says.
+    clusters
+        Which pairs were drawn together, numbers of shape (n,), if the file says.
+    reports
+        What there is to know of how the labels came about, a sentence each.
+    """
+
+    users: Positions
+    items: Positions
+    labels: npt.NDArray[np.int8]
+    probabilities: npt.NDArray[np.float64] | None
+    clusters: npt.NDArray[np.int64] | None
+    reports: tuple[str, ...]
+
+
+def read_truths(
+    file: Path,
+    roles: TruthRoles,
+    log: FeedbackLog,
+    likely: Columns | None = None,
+    *,
+    kind: Literal["logged", "random"] = "logged",
+) -> Truths:
+    """Read an audit (logged pairs) or a survey (random ones); fields may be separated by commas, semicolons or tabs.
+
+    Of a plan, which has both and says so in a column `kind`, the rows of one kind are taken. Rows without a label are
+    left out, as of a list not filled in to the end, and the probabilities lowered by their share. Several answers to
+    one pair become one: see `combine_answers`.
+
+    Parameters are those of `read_scores`. An id that the log does not have is an `UnknownIdError`, as is a logged pair
+    of a plan that is not in the log: nobody was asked about it.
+    """
+    what, error = _KINDS[kind]
+    ending = file_ending(file, is_text=False, kind=what)
+    table, settled = read_columns(file, ending, roles, delimiter=_delimiter(file, ending), likely=likely)
+    if len(table) == 0:
+        raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
+    given, share = _answered(table, settled, kind, file)
+    users, items = given.positions(log, ending)
+    keys = cell_keys(users, items, log.n_items)
+    if kind == "logged" and given.column("kind") is not None:
+        given.refuse_unlogged(keys, log)
+    labels = given.labels(error)
+    found = combine_answers(keys, labels, given.codes("person"), file=file.name, where=given.where, error=error)
+    probabilities, clusters = given.probabilities(), given.codes("cluster")
+    return Truths(
+        users[found.rows],
+        items[found.rows],
+        found.labels,
+        None if probabilities is None else share * probabilities[found.rows],
+        None if clusters is None else clusters[found.rows],
+        found.reports,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _AnsweredRows:
+    """The rows of a file that count, and which they are in it."""
+
+    table: pa.Table
+    settled: Roles
+    rows: npt.NDArray[np.int64]
+    total: int
+    file: Path
+
+    def where(self, some: npt.NDArray[np.int64]) -> str:
+        """Say which rows of the file some of these are."""
+        return rows_in_words(self.rows[some], self.total)
+
+    def column(self, role: str) -> pa.ChunkedArray | None:
+        """Return a role's column, if there is one."""
+        name = getattr(self.settled, role)
+        return None if name is None else self.table[name]
+
+    def codes(self, role: str) -> npt.NDArray[np.int64] | None:
+        """Number the values of a column, if there is one; what is left blank is a value too."""
+        column = self.column(role)
+        if column is None:
+            return None
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+
+    def positions(self, log: FeedbackLog, ending: str) -> tuple[Positions, Positions]:
+        """Look users and items up; each row must have both, and the log must know them."""
+        label = self.settled.rating
+        for column in (str(self.settled.user), str(self.settled.item)):
+            blank = np.flatnonzero(is_blank(self.table[column]))
+            if blank.size:
+                raise MissingValueError(
+                    f"{self.file.name}: {column} is missing in {self.where(blank)}, which have a {label}; fill it in, "
+                    f"or empty the {label}"
+                )
+        sides = [
+            find_side(side, self.table, self.settled, log, self.file, ending, escaped=True) for side in ("user", "item")
+        ]
+        for side in sides:
+            if (side.positions < 0).any():
+                raise side.unknown_error(self.file, self.rows[side.positions < 0], self.total)
+        return sides[0].positions, sides[1].positions
+
+    def refuse_unlogged(self, keys: npt.NDArray[np.int64], log: FeedbackLog) -> None:
+        """Say which pairs of a plan should be in the log but are not."""
+        lost = np.flatnonzero(~np.isin(keys, cell_keys(log.users, log.items, log.n_items)))
+        if lost.size:
+            raise UnknownIdError(
+                f"{self.file.name}: pairs of kind logged are not in the log in {self.where(lost)}: ids were changed, "
+                "or the plan is of another log"
+            )
+
+    def labels(self, error: type[DataError]) -> npt.NDArray[np.int8]:
+        """Take 0 and 1, yes and no, true and false."""
+        column, name = self.table[str(self.settled.rating)], f"{self.file.name}: {self.settled.rating}"
+        if is_text(column.type):
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+            codes = pc.index_in(words, value_set=pa.array([*_NEGATIVE, *_POSITIVE], words.type))
+            labels = pc.fill_null(codes, -1).to_numpy()
+            labels = np.where(labels < 0, -1, labels >= len(_NEGATIVE))
+        elif is_number(column.type):
+            values = column.to_numpy()
+            labels = np.where(np.isin(values, (0, 1)), values == 1, -1)
+        else:
+            raise error(f"{name} must be 0 or 1, yes or no, true or false; got {column.type}")
+        wrong = np.flatnonzero(labels < 0)
+        if wrong.size:
+            raise error(
+                f"{name} must be 0 or 1, yes or no, true or false; it is not in {self.where(wrong)}, where row "
+                f"{self.rows[wrong[0]]} has {short(column[int(wrong[0])].as_py())}"
+            )
+        return labels.astype(np.int8)
+
+    def probabilities(self) -> npt.NDArray[np.float64] | None:
+        """Take the probabilities, or one over the weights; each row must have one. Decimal commas are read too."""
+        role = "weight" if self.column("probability") is None else "probability"
+        column, name = self.column(role), f"{self.file.name}: {getattr(self.settled, role)}"
+        if column is None:
+            return None
+        read = column
+        if is_text(column.type):
+            spelt = pc.replace_substring(pc.utf8_trim_whitespace(column), ",", ".")
+            read = pc.if_else(pc.match_substring_regex(spelt, NUMBER), spelt, None).cast(pa.float64())
+        elif not is_number(column.type):
+            raise FileFormatError(f"{name} must be numbers; got {column.type}")
+        values: npt.NDArray[np.float64] = read.to_numpy().astype(np.float64)
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if wrong.size:
+            raise FileFormatError(
+                f"{name} must be a finite number above 0; it is not in {self.where(wrong)}, where row "
+                f"{self.rows[wrong[0]]} has {short(column[int(wrong[0])].as_py())}"
+            )
+        return 1 / values if role == "weight" else values
+
+
+def _delimiter(file: Path, ending: str) -> str | None:
+    """Look for what separates a header's fields, where it is not what the ending says: spreadsheets have their own."""
+    if ending == ".parquet" or not file.is_file():
+        return None
+    try:
+        with pa.input_stream(str(file), compression="detect") as opened:
+            header = opened.read(1 << 16).split(b"\n")[0].decode(errors="replace")
+    except (OSError, pa.ArrowInvalid):
+        return None
+    usual = "," if ending == ".csv" else "\t"
+    best = max(",;\t", key=header.count)
+    return None if usual in header or best not in header else best
+
+
+def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_AnsweredRows, float]:
+    """Return the rows of a kind that have a label, and which share of the pairs asked about they are."""
+    kinds = _kinds(table, settled, file)
+    if kinds is None:
+        settled, asked = replace(settled, kind=None), np.ones(len(table), bool)
+    else:
+        asked = np.asarray(kinds == kind)
+    answered = asked & ~is_blank(table[str(settled.rating)])
+    rows = np.flatnonzero(answered)
+    if len(rows) == 0:
+        which = "" if asked.all() else f" of kind {kind}"
+        raise EmptyLogError(f"{file.name} has no row{which} with a {settled.rating_word}")
+    columns = [str(settled.user), str(settled.item)]
+    pairs = pa.table({name: table[name].cast(pa.string()) for name in columns})
+
+    def distinct(mask: npt.NDArray[np.bool_]) -> int:
+        return len(pairs.filter(pa.array(mask)).drop_null().group_by(columns).aggregate([]))
+
+    share = 1.0 if len(rows) == asked.sum() else distinct(answered) / distinct(asked)
+    return _AnsweredRows(table.take(pa.array(rows)), settled, rows, len(table), file), share
+
+
+def _kinds(table: pa.Table, settled: Any, file: Path) -> npt.NDArray[np.str_] | None:
+    """Return what each row is said to be; `None` where no column says, or one that says other things."""
+    if settled.kind is None or not is_text(table[settled.kind].type):
+        return None
+    words = pc.fill_null(pc.utf8_lower(pc.utf8_trim_whitespace(table[settled.kind])), "")
+    said = np.asarray(words.to_numpy(), dtype=str)
+    known = np.isin(said, list(_KINDS))
+    odd = np.flatnonzero(~known & ~is_blank(table[str(settled.rating)]))
+    if known.any() and odd.size:
+        raise FileFormatError(
+            f"{file.name}: {settled.kind} must be logged or random; it is not in {rows_in_words(odd, len(said))}, "
+            f"where row {odd[0]} has {short(str(said[odd[0]]))}"
+        )
+    return said if known.any() else None

@@ -1,0 +1,74 @@
+"""From what a user gives to a problem that estimators can be applied to: checked, and put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verirec.checks import one_of
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimation.catalogue import Estimator
+from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weights
+from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.rows import LoggedPairs
+from verirec.exceptions import PredictionError
+from verirec.losses import LossLike, get_loss
+from verirec.randomness import RandomState, as_generator
+
+
+def drawn_seed(random_state: RandomState) -> int:
+    """Draw the number that samples, folds and bootstraps come from."""
+    return int(as_generator(random_state).integers(2**32))
+
+
+def cell_losses(
+    predictions: PredictionsLike, log: FeedbackLog, loss: LossLike, clip: float | None, *, counts_grid: bool
+) -> CellLosses:
+    """Check predictions, and put them together with the loss that judges them."""
+    values = as_predictions(predictions, log.n_users, log.n_items)
+    return CellLosses(values, get_loss(loss), checked_clip(clip), counts_grid=counts_grid)
+
+
+def make_problem(
+    predictions: PredictionsLike,
+    pairs: LoggedPairs,
+    estimators: list[Estimator],
+    *,
+    loss: LossLike = "log",
+    imputation: Any = "constant",
+    clip: float | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> EstimationProblem:
+    """Check what an estimate is given, and put it together (see `estimate`)."""
+    log = pairs.log
+    problem = EstimationProblem(
+        pairs,
+        cell_losses(
+            predictions, log, loss, clip, counts_grid=any(estimator.needs_all_predictions for estimator in estimators)
+        ),
+        imputation,
+        checked_sample(sample),
+        seed,
+    )
+    _refuse_impossible(estimators, problem)
+    return problem
+
+
+def _refuse_impossible(estimators: list[Estimator], problem: EstimationProblem) -> None:
+    """Raise where an estimator cannot work with what it was given, before anything is computed."""
+    given = not isinstance(problem.imputation, str)
+    if not given:
+        one_of("imputation", problem.imputation, ("constant", "model"))
+    for estimator in estimators:
+        if estimator.needs_all_propensities:
+            problem.propensities.require_everywhere(f"the {estimator.name} estimator")
+    refuse_weights(problem.log, [estimator.name for estimator in estimators if not estimator.supports_row_weights])
+    over = [estimator.name for estimator in estimators if estimator.needs_all_predictions]
+    covered = problem.losses.predictions.covered
+    if over and not given and problem.sample is None and covered is not None:
+        raise PredictionError(
+            f"{', '.join(over)} need predictions for all {problem.log.n_cells:,} pairs; got {len(covered):,}. Those "
+            "that need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
+        )

@@ -1,0 +1,204 @@
+"""A survey's pairs as estimators use them: what each stands for, and whether they can be random pairs of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.cells import cell_keys, checked_positions
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import totals
+from verirec.data.splits import split_unbiased
+from verirec.estimation.inputs import Rates
+from verirec.estimation.survey.target import Target
+from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning, warn_caller
+from verirec.losses import CorrectedLabels, correct_labels
+from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
+
+Array = npt.NDArray[np.float64]
+
+FEWEST: Final = 10
+"""Labels of a class below which nothing is established."""
+_MUCH_MORE: Final = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Surveyed pairs of a target.
+
+    Parameters
+    ----------
+    users, items
+        Positions, shape (n,).
+    labels
+        True labels or, of noisy answers, corrected ones.
+    shares
+        The part of the target that each stands for, adding up to 1.
+    clusters
+        Which were drawn together, from 0, shape (n,).
+    logged
+        Which of the pairs people logged of their own accord, shape (n,).
+    facts
+        What to report of them.
+    """
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    labels: CorrectedLabels
+    shares: Array
+    clusters: npt.NDArray[np.int64]
+    logged: npt.NDArray[np.bool_]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def effective(self) -> float:
+        """How many equally likely pairs they are worth (Kish)."""
+        return 1 / float(self.shares @ self.shares)
+
+    @property
+    def groups(self) -> int:
+        """How many were drawn apart from each other."""
+        return int(self.clusters.max()) + 1
+
+
+def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
+    """Return the pairs that a survey speaks for.
+
+    Where nobody says which users could have been asked, and the pairs are of far fewer users than random ones would
+    be, these users are the frame.
+    """
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    for name, size in (("users", log.n_users), ("items", log.n_items)):
+        checked_positions(f"the survey's {name}", getattr(survey, name), size)
+    frame = survey.frame
+    if frame is not None:
+        checked_positions("the survey's frame", frame, log.n_users)
+    elif survey.clusters is None and _few_users(survey, log.n_users):
+        frame = np.unique(survey.users)
+        warn_caller(
+            f"the survey's {len(survey):,} pairs are of {len(frame):,} users, far fewer than random pairs would be of: "
+            "the answer speaks for these users; if they were drawn at random from all, say clusters=users",
+            SurveyWarning,
+        )
+    return Target.of(log.shape, frame, exclude)
+
+
+def _few_users(survey: SurveySample, n_users: int) -> bool:
+    """Tell whether more draws share a user than chance explains."""
+    counts = np.bincount(survey.users).astype(float)
+    together = float((counts * (counts - 1)).sum()) / 2
+    expected = len(survey) * (len(survey) - 1) / 2 / n_users
+    return bool(together > _MUCH_MORE * expected + BEYOND_CHANCE * np.sqrt(expected + 1))
+
+
+def self_selected(log: FeedbackLog) -> FeedbackLog:
+    """Return the rows that people chose themselves: all, unless the log says which were shown at random."""
+    return log if log.unbiased is None else split_unbiased(log).self_selected
+
+
+def draws_of(survey: SurveySample, target: Target, log: FeedbackLog, rates: Rates | None) -> Draws:
+    """Put a survey's pairs together with what they stand for, and warn where they cannot be random.
+
+    Parameters
+    ----------
+    survey, target, log
+        Of one grid; pairs outside the target are left out.
+    rates
+        Of noise, where the survey's own labels have it.
+    """
+    if survey.noisy and rates is None:
+        raise NoiseRateError("the survey's labels are noisy: give noise_rates, or an audit, to correct them")
+    inside = target.holds(survey.users, survey.items)
+    if not inside.any():
+        raise SurveyError(
+            f"all {len(survey):,} surveyed pairs are among those that are left out: none is of the pairs to speak of"
+        )
+    kept = survey if inside.all() else survey.select(inside)
+    own = self_selected(log)
+    weights = np.ones(len(kept)) if kept.probabilities is None else kept.probabilities.max() / kept.probabilities
+    clusters = np.arange(len(kept)) if kept.clusters is None else np.unique(kept.clusters, return_inverse=True)[1]
+    labels = correct_labels(kept.labels, rates if kept.noisy else None, kept.users, kept.items, log=log.fingerprint)
+    logged = np.isin(_keys(kept, target), cell_keys(own.users, own.items, target.shape[1]))
+    liked = int(kept.labels.sum())
+    facts: dict[str, Any] = {
+        "surveyed": len(kept),
+        "left_out": len(survey) - len(kept),
+        "liked": liked,
+        "disliked": len(kept) - liked,
+        "target_users": len(target.users),
+        "target_pairs": len(target),
+        "noisy": bool(survey.noisy),
+    }
+    found = Draws(kept.users, kept.items, labels, weights / weights.sum(), clusters, logged, facts)
+    facts |= {"effective_sample_size": found.effective, "clusters": found.groups}
+    if found.groups < 3:
+        raise SurveyError(f"a survey needs draws of at least 3 clusters to tell its own error; it has {found.groups}")
+    _warn_of_few(found)
+    _refuse_logged(found, target, own)
+    _warn_of_activity(found, target, own)
+    return found
+
+
+def _keys(survey: SurveySample, target: Target) -> npt.NDArray[np.int64]:
+    return cell_keys(survey.users, survey.items, target.shape[1])
+
+
+def _warn_of_few(draws: Draws) -> None:
+    liked, disliked = draws.facts["liked"], draws.facts["disliked"]
+    rarer, kind = min((liked, "liked"), (disliked, "disliked"))
+    if rarer < FEWEST:
+        wanted = int(np.ceil(FEWEST * (len(draws) + 1) / (rarer + 1)))
+        warn_caller(
+            f"only {rarer} of {len(draws):,} surveyed pairs are {kind}: nothing is established by fewer than {FEWEST} "
+            f"of a class; about {wanted:,} pairs would have so many",
+            SurveyWarning,
+        )
+
+
+def _refuse_logged(draws: Draws, target: Target, log: FeedbackLog) -> None:
+    """Raise where all pairs are logged ones, and warn where more are than chance explains."""
+    share = float(target.holds(log.users, log.items).sum()) / len(target)
+    found = float(draws.shares @ draws.logged)
+    if draws.logged.all() and share < 0.5:
+        raise SurveyError(
+            f"all {len(draws):,} surveyed pairs are logged ones, {share:.1%} of all: people chose them, so they are "
+            "not random; give them as audit=..."
+        )
+    chance = np.sqrt(max(share * (1 - share), 1e-12) / draws.effective)
+    if abs(found - share) > BEYOND_CHANCE * chance + 1 / draws.effective:
+        warn_caller(
+            f"{found:.1%} of the surveyed pairs are in the log where {share:.1%} of random pairs would be: the survey "
+            "may not be one of random pairs, and the answer is right for pairs like these only",
+            SurveyWarning,
+        )
+
+
+def _warn_of_activity(draws: Draws, target: Target, log: FeedbackLog) -> None:
+    """Warn where the users who were asked log more, or less, than those that the answer speaks for."""
+    activity = np.log1p(np.bincount(log.users, minlength=log.n_users))
+    within = activity[target.users]
+    if target.frame is not None and len(target.frame) < log.n_users:
+        others = np.setdiff1d(np.arange(log.n_users), target.frame)
+        spread = np.sqrt(within.var() / len(within) + activity[others].var() / len(others))
+        _warn_if_apart(within.mean() - activity[others].mean(), spread, "the survey's users", "other users")
+    by_draw = activity[draws.users] - within.mean()
+    error = np.sqrt((totals(draws.clusters, draws.shares * by_draw, draws.groups) ** 2).sum())
+    error = max(error, within.std() / np.sqrt(draws.groups))
+    _warn_if_apart(float(draws.shares @ by_draw), error, "the users of the surveyed pairs", "those the answer is for")
+
+
+def _warn_if_apart(difference: float, error: float, some: str, others: str) -> None:
+    if abs(difference) > BEYOND_CHANCE * error + 1e-9:
+        more = "more" if difference > 0 else "less"
+        warn_caller(
+            f"{some} log {more} than {others}, by a factor of {np.exp(difference):.2f} and beyond chance: what holds "
+            "for them may not hold for others",
+            SurveyWarning,
+        )

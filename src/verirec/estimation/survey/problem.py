@@ -1,0 +1,249 @@
+"""One survey, and what it makes of any number of recommenders in one walk over the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.cells import Positions
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.inputs import Noise, Rates
+from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of
+from verirec.estimation.survey.inference import Mean, inferred, intercept
+from verirec.estimation.survey.target import Target
+from verirec.losses import NoiseRegion
+from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.nuisance.surveys import SurveySample
+
+Array = npt.NDArray[np.float64]
+
+
+class Losses(Protocol):
+    """l(f, 0) and l(f, 1) - l(f, 0) of pairs: of a recommender, or the difference of two."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether two threads may ask at once."""
+        ...
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both at positions that broadcast together."""
+        ...
+
+    def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both for single pairs, or say what is wrong with the predictions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LossDifference:
+    """The losses of one recommender minus those of another: what is true of losses is true of their difference."""
+
+    first: CellLosses
+    second: CellLosses
+
+    @property
+    def parallel(self) -> bool:
+        """Whether both may be asked by two threads at once."""
+        return self.first.parallel and self.second.parallel
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Subtract."""
+        one, two = self.first.cells(users, items), self.second.cells(users, items)
+        return one[0] - two[0], one[1] - two[1]
+
+    def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Subtract."""
+        one, two = self.first.of_rows(users, items), self.second.of_rows(users, items)
+        return one[0] - two[0], one[1] - two[1]
+
+
+class Judged(NamedTuple):
+    """Losses on a survey's pairs, and the mean over the target of what the label model expects of them."""
+
+    if_negative: Array
+    difference: Array
+    expected: float
+    expected_variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyProblem:
+    r"""A survey, the log beside it, and the pairs to speak of.
+
+    Parameters
+    ----------
+    log
+        What the label model is fitted to; it sharpens the answer and cannot spoil it.
+    target
+        The pairs to speak of.
+    draws
+        The surveyed ones.
+    rates
+        Of the log's noise, if they are known.
+    sample
+        Pairs of the target to visit, in place of all; `None` for all that `Grid` allows.
+    seed
+        Of that sample.
+    """
+
+    log: FeedbackLog
+    target: Target
+    draws: Draws
+    rates: Rates | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        survey: SurveySample,
+        log: FeedbackLog,
+        rates: Rates | None,
+        *,
+        exclude: Any = None,
+        sample: int | None = None,
+        seed: int = 0,
+    ) -> SurveyProblem:
+        """Check a survey against the log's grid, and put both together."""
+        target = target_of(survey, log, exclude)
+        return cls(log, target, draws_of(survey, target, log, rates), rates, sample, seed)
+
+    @cached_property
+    def label_model(self) -> LabelProbabilities:
+        """P(r* = 1 | logged), by what people logged of their own accord."""
+        own = self_selected(self.log)
+        return LabelModel().fit(own, np.ones(len(own)), self.rates)
+
+    @cached_property
+    def shift(self) -> float:
+        """What the label model's logits have to be moved by to agree with the survey."""
+        return intercept(self.label_model.cell_logits(self.draws.users, self.draws.items), self.draws)
+
+    @cached_property
+    def expected_labels(self) -> LabelProbabilities:
+        """q, the label model moved to where the survey is."""
+        return self.label_model.shifted(self.shift)
+
+    def judged(self, losses: Sequence[Losses], *, on_grid: bool = True) -> list[Judged]:
+        """Work out the losses of some recommenders, all in one walk over the target (none, if not `on_grid`)."""
+        own = [one.of_rows(self.draws.users, self.draws.items) for one in losses]
+        nothing = [(0.0, 0.0)] * len(own)
+        means = self._expected(losses) if on_grid else nothing
+        return [Judged(*pair, *mean) for pair, mean in zip(own, means, strict=True)]
+
+    def _expected(self, losses: Sequence[Losses]) -> list[tuple[float, float]]:
+        def moments(users: Positions, items: Positions) -> list[Array]:
+            q = self.expected_labels.cells(users, items)
+            found = []
+            for one in losses:
+                negative, difference = one.cells(users, items)
+                found.append(negative + q * difference)
+            return found
+
+        size = self.sample
+        if size is None and not self.target.grid.fits:
+            size = self.target.grid.sample_cells
+        if size is None or size >= len(self.target):
+            parallel = all(one.parallel for one in losses)
+            return [(float(mean), 0.0) for mean in self.target.means(moments, parallel=parallel)]
+        pairs = self.target.sample(size, np.random.default_rng([self.seed, 3]))
+        return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in moments(*pairs)]
+
+    def facts(self) -> dict[str, Any]:
+        """What to report of the label model."""
+        return {"shift": self.shift}
+
+
+def survey_mean(problem: SurveyProblem, judged: Judged) -> Mean:
+    r"""The survey alone: :math:`\sum v [l_0 + y d]`."""
+    shares = problem.draws.shares
+    typical = float(shares @ judged.if_negative), float(shares @ judged.difference)
+    return Mean(0.0, judged.if_negative, judged.difference, typical)
+
+
+def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
+    r"""Prediction-powered: :math:`\lambda |T|^{-1} \sum_T t + \sum v (l_0 + y d - \lambda t)`, :math:`t = l_0 + q d`.
+
+    Angelopoulos et al. (2023), "Prediction-powered inference" and "PPI++", with q a model of labels that was fitted to
+    the log and moved to the survey's level. Right for any q and any :math:`\lambda`, as the second term takes away what
+    is wrong with the first. At :math:`\lambda = 1` it is the mean of t plus that of (y - q) d; the
+    :math:`\lambda` of least variance, between 0 and 1, keeps a recommender that knows more than q does from an interval
+    wider than the survey's own.
+    """
+    draws, q = problem.draws, problem.expected_labels
+    expected = q.cells(draws.users, draws.items)
+    predicted = judged.if_negative + expected * judged.difference
+    power = _power(judged.if_negative + draws.labels.values * judged.difference, predicted, draws.shares)
+    constants = judged.if_negative - power * predicted
+    typical = float(draws.shares @ constants), float(draws.shares @ judged.difference)
+    return Mean(
+        power * judged.expected,
+        constants,
+        judged.difference,
+        typical,
+        power**2 * judged.expected_variance,
+        {"power": power},
+    )
+
+
+def _power(observed: Array, predicted: Array, shares: Array) -> float:
+    """Return the slope of what was observed on what was predicted, between 0 and 1."""
+    centred = predicted - float(shares @ predicted)
+    # Weights enter squared, as they do in the variance.
+    weighted = shares**2 * centred
+    spread = float(weighted @ centred)
+    return min(max(float(weighted @ (observed - float(shares @ observed))) / spread, 0.0), 1.0) if spread > 0 else 1.0
+
+
+Formula = Callable[[SurveyProblem, Judged], Mean]
+FORMULAS: Final[Mapping[str, Formula]] = {"survey": survey_mean, "survey-ppi": survey_ppi_mean}
+
+
+def judge_by_survey(
+    problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
+) -> list[dict[str, Estimate]]:
+    """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
+    found = problem.judged(losses, on_grid="survey-ppi" in names)
+    more = problem.facts()
+    return [
+        {name: inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more) for name in names}
+        for judged in found
+    ]
+
+
+def survey_results(
+    losses: Sequence[Losses], names: Sequence[str], survey: SurveySample, log: FeedbackLog, noise: Noise, **options: Any
+) -> list[dict[str, Estimate | EstimateRange]]:
+    """Apply survey estimators at the noise rates; or, to a noisy survey, all over a region of them.
+
+    Parameters
+    ----------
+    losses, names
+        As in `judge_by_survey`.
+    survey, log, noise
+        A survey whose labels are true needs no noise rates: a region of them says nothing to it.
+    options
+        `confidence`, and those of `SurveyProblem.of`.
+    """
+    if not names:
+        return [{} for _ in losses]
+    confidence = options.pop("confidence")
+    points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
+    if isinstance(noise, NoiseRegion) and survey.noisy:
+        points = noise.corners
+    found = [
+        judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence) for rates in points
+    ]
+    if len(found) == 1:
+        return [dict(one) for one in found[0]]
+    return [
+        {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
+    ]

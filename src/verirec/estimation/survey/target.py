@@ -1,0 +1,127 @@
+"""The pairs that an answer speaks for: a survey's users and all items, without the pairs that were trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.cells import Positions, cell_keys, pair_positions
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.grid import Block, Grid
+from verirec.estimation.unobserved import BLOCK_CELLS
+from verirec.exceptions import ParameterError, SurveyError
+
+Array = npt.NDArray[np.float64]
+Moments = Callable[[Positions, Positions], list[Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Pairs of a grid: some users, or all, with all items, less the pairs that are left out.
+
+    Parameters
+    ----------
+    shape
+        The grid's (n_users, n_items).
+    frame
+        Positions of the users, in ascending order; `None` for all.
+    left_out
+        Pairs inside the frame that do not count, by `cell_keys`, each once and in ascending order.
+
+    Examples
+    --------
+    >>> target = Target((3, 4), np.array([0, 2]), np.array([1, 8]))
+    >>> len(target), target.holds(np.array([0, 1, 2]), np.array([0, 0, 0])).tolist()
+    (6, [True, False, False])
+    """
+
+    shape: tuple[int, int]
+    frame: npt.NDArray[np.int32] | None = None
+    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, shape: tuple[int, int], frame: npt.NDArray[np.int32] | None, exclude: Any = None) -> Target:
+        """Leave pairs out of a frame: those of a log, of (users, items), or of several such."""
+        keys = np.unique(excluded_keys(exclude, shape))
+        if frame is not None:
+            keys = keys[np.isin(keys // shape[1], frame)]
+        target = cls(shape, frame, keys)
+        if len(target) == 0:
+            raise SurveyError("exclude leaves no pair to speak of: it has all pairs of the surveyed users")
+        return target
+
+    @property
+    def users(self) -> npt.NDArray[np.int32]:
+        """Positions of its users."""
+        return np.arange(self.shape[0], dtype=np.int32) if self.frame is None else self.frame
+
+    def __len__(self) -> int:
+        return (self.shape[0] if self.frame is None else len(self.frame)) * self.shape[1] - len(self.left_out)
+
+    def holds(self, users: Positions, items: Positions) -> npt.NDArray[np.bool_]:
+        """Tell which pairs are in it."""
+        keys = cell_keys(users, items, self.shape[1])
+        inside = ~_contains(self.left_out, keys)
+        return inside if self.frame is None else inside & np.isin(users, self.frame)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Its users and all items, as something to walk over."""
+        return Grid((len(self.users), self.shape[1]), BLOCK_CELLS)
+
+    def means(self, moments: Moments, *, parallel: bool = True) -> Array:
+        """Average functions of the positions over all its pairs, in one walk.
+
+        Parameters
+        ----------
+        moments
+            Gives, for positions that broadcast together, an array each.
+        parallel
+            Whether two threads may ask at once.
+        """
+
+        def visit(block: Block) -> Array:
+            parts = moments(self.users[block[0]][:, None], block[1][None, :])
+            return np.array([float(part.sum(dtype=np.float64)) for part in parts])
+
+        total = sum(part for _, part in self.grid.map_blocks(visit, parallel=parallel))
+        if len(self.left_out):
+            users, items = np.divmod(self.left_out, self.shape[1])
+            total = total - np.array([float(part.sum(dtype=np.float64)) for part in moments(users, items)])
+        return np.asarray(total / len(self))
+
+    def sample(self, size: int, random: np.random.Generator) -> tuple[Positions, Positions]:
+        """Draw pairs uniformly, with replacement; fewer than `size`, by those that are left out."""
+        places, items = self.grid.sample(size, random)
+        users = self.users[places]
+        inside = self.holds(users, items)
+        return users[inside], items[inside]
+
+
+def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Return the pairs to leave out: of a log, of (users, items), or of a sequence of such; none for `None`."""
+    if exclude is None:
+        return np.empty(0, np.int64)
+    if isinstance(exclude, FeedbackLog):
+        if exclude.shape != shape:
+            raise ParameterError(f"exclude must be of the log's grid, {shape}; got a log of {exclude.shape}")
+        return cell_keys(exclude.users, exclude.items, shape[1])
+    if not isinstance(exclude, Sequence) or isinstance(exclude, str):
+        raise ParameterError(f"exclude must be a FeedbackLog or (users, items); got {type(exclude).__name__}")
+    if exclude and all(isinstance(part, FeedbackLog | tuple) for part in exclude):
+        return np.concatenate([excluded_keys(part, shape) for part in exclude])
+    if len(exclude) != 2:
+        raise ParameterError(f"exclude must be a FeedbackLog or (users, items); got {len(exclude)} parts")
+    return cell_keys(*pair_positions(exclude[0], exclude[1], shape), shape[1])
+
+
+def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    if len(sorted_keys) == 0:
+        return np.zeros(keys.shape, bool)
+    found = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return np.asarray(sorted_keys[found] == keys)

@@ -1,0 +1,205 @@
+"""Surveys: what people truly prefer of pairs that were drawn at random, whether or not anybody logged them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import as_array, number_array
+from verirec.data.cells import cell_keys, checked_positions
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.roles import TruthRoles
+from verirec.data.splits import split_unbiased
+from verirec.data.truth_files import read_truths
+from verirec.exceptions import ParameterError, SurveyError
+from verirec.formatting import html_table
+
+Array = npt.NDArray[np.float64]
+
+BEYOND_CHANCE: Final = 4.0
+"""Standard errors above which nobody blames chance."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveySample:
+    """Random pairs of the grid, with what people truly prefer of them.
+
+    A survey makes an answer right whatever decides what people log, and however wrong their logged labels are: it is
+    drawn by us, not by them. Rows of exploration traffic, shown at random, are one too (`from_unbiased`).
+
+    Parameters
+    ----------
+    users, items
+        Positions, shape (n,). Several draws of one pair must agree.
+    labels
+        0/1, shape (n,).
+    probabilities
+        Of each pair to be drawn, up to a common factor, shape (n,); `None` if all pairs were as likely.
+    clusters
+        Which draws were made together, any integers, shape (n,): of a few users who were asked about many items each,
+        the users. By default each pair is its own; where the survey's pairs are of far fewer users than random
+        pairs would be, users are taken.
+    noisy
+        True where the labels are as wrong as the log's, and have to be corrected with its noise rates.
+    frame
+        Users who could have been asked, as positions; `None` for all. The survey speaks for these users.
+
+    Examples
+    --------
+    >>> SurveySample([0, 1, 1], [3, 0, 2], [1, 0, 0])
+    SurveySample(3 pairs, 33.3% positive)
+    """
+
+    users: npt.NDArray[Any]
+    items: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    probabilities: npt.NDArray[Any] | None = None
+    clusters: npt.NDArray[Any] | None = None
+    noisy: bool = False
+    frame: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        largest = int(np.iinfo(np.int32).max)
+        for name in ("users", "items"):
+            self._set(name, checked_positions(f"the survey's {name}", getattr(self, name), largest))
+        labels = number_array("the survey's labels", self.labels, ndim=1, error=SurveyError)
+        if not len(self.users) == len(self.items) == len(labels):
+            raise SurveyError(
+                "a survey's users, items and labels must be of one length; got "
+                f"{len(self.users):,}, {len(self.items):,} and {len(labels):,}"
+            )
+        if len(labels) == 0:
+            raise SurveyError("a survey needs pairs with labels; got none")
+        if not np.isin(labels, (0, 1)).all():
+            raise SurveyError(f"the survey's labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
+        self._set("labels", labels.astype(np.int8))
+        if not isinstance(self.noisy, bool | np.bool_):
+            raise SurveyError(f"noisy must be True or False; got {self.noisy!r}")
+        self._check_design()
+        self._refuse_contradictions()
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_design(self) -> None:
+        """Accept probabilities, clusters and frame."""
+        if self.probabilities is not None:
+            given = number_array("the survey's probabilities", self.probabilities, ndim=1, error=SurveyError)
+            values = self._of_each("probabilities", given).astype(np.float64)
+            wrong = ~(np.isfinite(values) & (values > 0))
+            if wrong.any():
+                raise SurveyError(
+                    f"the survey's probabilities must be finite and above 0; {int(wrong.sum()):,} of {len(values):,} "
+                    f"are not (row {int(np.flatnonzero(wrong)[0])} has {values[wrong][0]:g})"
+                )
+            self._set("probabilities", values)
+        if self.clusters is not None:
+            given = as_array("the survey's clusters", self.clusters, error=SurveyError)
+            self._set("clusters", np.unique(self._of_each("clusters", given), return_inverse=True)[1])
+        if self.frame is not None:
+            frame = np.unique(checked_positions("the survey's frame", self.frame, int(np.iinfo(np.int32).max)))
+            outside = int((~np.isin(self.users, frame)).sum())
+            if outside:
+                raise SurveyError(f"the survey's frame must have all its users; {outside:,} pairs are of others")
+            self._set("frame", frame)
+
+    def _of_each(self, name: str, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if given.shape != (len(self),):
+            raise SurveyError(f"the survey's {name} must have one entry a pair, {len(self):,}; got shape {given.shape}")
+        return given
+
+    def _refuse_contradictions(self) -> None:
+        """A person prefers one thing; only noisy answers may differ."""
+        if self.noisy:
+            return
+        keys = cell_keys(self.users, self.items, int(self.items.max()) + 1)
+        both = np.intersect1d(keys[self.labels == 0], keys[self.labels == 1])
+        if both.size:
+            user, item = np.divmod(both[0], int(self.items.max()) + 1)
+            raise SurveyError(
+                f"a survey's labels of one pair must agree; {both.size:,} pairs have both (first: user {user}, item "
+                f"{item}); if answers are noisy, say noisy=True"
+            )
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        log: FeedbackLog,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        true_label: str | None = None,
+        log_columns: Mapping[str, str | None] | None = None,
+    ) -> SurveySample:
+        """Read a survey: a table with user, item and true label, by the log's ids; rows without one are left out.
+
+        Parameters
+        ----------
+        path
+            .csv, .tsv, .inter or .parquet.
+        log
+            Whose ids they are.
+        user, item, true_label
+            The columns; left out, `log_columns` and the usual names are tried.
+        log_columns
+            The log's own columns, "user" and "item": taken where the table has columns of these names.
+        """
+        if not isinstance(path, str | Path):
+            raise ParameterError(f"path must be a string or a Path; got {path!r}")
+        roles = TruthRoles(user, item, true_label)
+        found = read_truths(Path(path), roles, checked_log(log), log_columns, kind="random")
+        return cls(found.users, found.items, found.labels, found.probabilities, found.clusters)
+
+    @classmethod
+    def from_unbiased(cls, log: FeedbackLog) -> SurveySample:
+        """Take the rows of a log that were shown at random, with labels as logged: noisy.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, unbiased=[True, False])
+        >>> SurveySample.from_unbiased(log)
+        SurveySample(1 pair, 100.0% positive, noisy)
+        """
+        rows = split_unbiased(log).unbiased
+        if len(rows) == 0:
+            raise SurveyError("no row of the log is marked as unbiased")
+        return cls(rows.users, rows.items, rows.labels, noisy=True)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        pairs = "1 pair" if len(self) == 1 else f"{len(self):,} pairs"
+        return f"SurveySample({pairs}, {self.labels.mean():.1%} positive{', noisy' if self.noisy else ''})"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "pairs": f"{len(self):,}",
+            "positive": f"{int(self.labels.sum()):,} ({self.labels.mean():.1%})",
+            "users": f"{len(np.unique(self.users)):,}",
+            "items": f"{len(np.unique(self.items)):,}",
+            "drawn": "each as likely" if self.probabilities is None else "with given probabilities",
+        }
+        return html_table("Surveyed pairs" + (", noisy" if self.noisy else ""), rows)
+
+    def select(self, rows: npt.NDArray[Any]) -> SurveySample:
+        """Return the survey of some of its draws, given by a mask or by numbers; at least one."""
+
+        def part(values: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
+            return None if values is None else values[rows]
+
+        return SurveySample(
+            self.users[rows],
+            self.items[rows],
+            self.labels[rows],
+            part(self.probabilities),
+            part(self.clusters),
+            self.noisy,
+            self.frame,
+        )
