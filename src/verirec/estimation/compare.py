@@ -64,7 +64,7 @@ def compare(
     """
     level = checked_confidence(confidence)
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    pairs, noise, selected = gather(log, with_survey=survey is not None, estimators=estimators, **given)
+    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
     found: dict[str, Any] = {}

@@ -104,7 +104,7 @@ def estimate(
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    pairs, noise, selected = gather(log, with_survey=survey is not None, estimators=estimators, **given)
+    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     found: dict[str, Any] = {}
     if pairs is not None and selected.log:

@@ -12,6 +12,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import AuditError, NoiseRateError, ParameterError
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.surveys import SurveySample
 
 
 class Gathered(NamedTuple):
@@ -28,15 +29,15 @@ def gather(
     propensities: Any = None,
     noise_rates: Noise = None,
     audit: AuditSample | None = None,
-    with_survey: bool = False,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
 ) -> Gathered:
     """Check what an estimate is given (see `estimate`); where there are no noise rates, an audit gives them.
 
     An audit that cannot tell them, of one true class say, still serves the estimators that its labels are in.
     """
-    there = {"with_audit": audit is not None, "with_survey": with_survey}
-    selected = chosen_by_source(estimators, with_rates=noise_rates is not None or audit is not None, **there)
+    selected = _chosen_for(estimators, noise_rates is not None or audit is not None, audit, survey, exclude)
     noise = checked_noise(noise_rates, judgeable(log))
     if audit is None and not selected.log:
         return Gathered(None, noise, selected)
@@ -45,8 +46,22 @@ def gather(
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
     noise = noise_in_hand(noise, pairs, audit, needed=needed)
     if noise is None:
-        selected = chosen_by_source(estimators, with_rates=False, **there)
+        selected = _chosen_for(estimators, False, audit, survey, exclude)
     return Gathered(pairs, noise, selected)
+
+
+def _chosen_for(names: Any, with_rates: bool, audit: Any, survey: Any, exclude: Any) -> Chosen:
+    """Look estimators up; where pairs are left out, those of a survey alone: a log's rows would stand for all pairs."""
+    there = {"with_audit": audit is not None, "with_survey": survey is not None}
+    found = chosen_by_source(names, with_rates=with_rates, **there)
+    if exclude is None or not found.log:
+        return found
+    if names is None and found.survey:
+        return Chosen([], found.survey)
+    raise ParameterError(
+        f"exclude needs a survey, and estimators that rest on it alone: {', '.join(one.name for one in found.log)} "
+        "would speak of all pairs"
+    )
 
 
 def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPairs:
