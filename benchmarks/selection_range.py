@@ -51,7 +51,11 @@ class Case(NamedTuple):
 def worlds(seed: int) -> Iterator[Case]:
     """Make one world of each selectivity, with noise and without."""
     for selectivity in (0.0, 2.0, 4.0):
-        for kind, rates, known in (("clean", vr.NoiseRates(0, 0), None), ("noisy", RATES, RATES), ("region", RATES, REGION)):
+        for kind, rates, known in (
+            ("clean", vr.NoiseRates(0, 0), None),
+            ("noisy", RATES, RATES),
+            ("region", RATES, REGION),
+        ):
             world = vr.simulate.world(
                 200, 300, noise_rates=rates, observed=0.1, selectivity=selectivity, random_state=seed
             )
@@ -71,7 +75,14 @@ def kuairec(seed: int) -> Iterator[Case]:
     block = vr.load_dataset("kuairec").train
     whole = np.zeros(block.shape, np.int8)
     whole[block.users, block.items] = block.labels
-    truth = whole[np.ix_(*(np.sort(random.choice(size, part, replace=False)) for size, part in zip(block.shape, KUAIREC, strict=True)))]
+    truth = whole[
+        np.ix_(
+            *(
+                np.sort(random.choice(size, part, replace=False))
+                for size, part in zip(block.shape, KUAIREC, strict=True)
+            )
+        )
+    ]
     by_user, by_item = (logit(np.clip(truth.mean(axis), 0.005, 0.9)) for axis in (1, 0))
     recommenders = {
         "constants": expit(0.8 * (by_user[:, None] + by_item - logit(truth.mean()))),
@@ -160,7 +171,9 @@ def main() -> None:
             for name, found in results:
                 for (kind, which), one in found.items():
                     by_case[name, kind, which].append(one)
-    print("| case | of | in range | in interval | worst | established | wrongly | width |\n|---|---|--:|--:|--:|--:|--:|--:|")
+    print(
+        "| case | of | in range | in interval | worst | established | wrongly | width |\n|---|---|--:|--:|--:|--:|--:|--:|"
+    )
     for name, kind in dict.fromkeys(key[:2] for key in by_case):
         groups = [np.array(found, float) for key, found in by_case.items() if key[:2] == (name, kind)]
         every = np.concatenate(groups)
@@ -168,7 +181,9 @@ def main() -> None:
         # An established difference points the wrong way only where the interval misses the truth.
         wrongly = (every[:, 2] * (1 - every[:, 1])).mean()
         established = f"{every[:, 2].mean():.1%} | {wrongly:.2%}" if kind == "difference" else " | "
-        print(f"| {name} | {kind} | {every[:, 0].mean():.1%} | {every[:, 1].mean():.1%} | {worst:.1%} | {established} | {every[:, 3].mean():.3f} |")
+        print(
+            f"| {name} | {kind} | {every[:, 0].mean():.1%} | {every[:, 1].mean():.1%} | {worst:.1%} | {established} | {every[:, 3].mean():.3f} |"
+        )
 
 
 if __name__ == "__main__":

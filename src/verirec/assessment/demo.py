@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from verirec.assessment.result import Assessment
 from verirec.assessment.run import assess
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.losses import NoiseRates
@@ -101,10 +102,10 @@ def run_demo(random_state: int = 0) -> Demo:
     return Demo(simulated, stages)
 
 
-Answers = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]
+Answers = tuple[Positions, Positions, npt.NDArray[np.int8]]
 
 
-def _asked(simulated: World, users: npt.NDArray[np.int64], items: npt.NDArray[np.int64]) -> Answers:
+def _asked(simulated: World, users: Positions, items: Positions) -> Answers:
     """Ask people what they truly prefer."""
     return users, items, simulated.at(users, items).true_labels
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.assessment.findings import Basis
-from verirec.data.predictions import PredictionsLike
 from verirec.data.cells import Positions
+from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
 from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
@@ -19,7 +19,6 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
-from verirec.estimation.selection_strength import SelectionStrength, selection_strength
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.draws import FEWEST
 from verirec.estimation.survey.problem import Losses, survey_results
@@ -149,16 +148,11 @@ class Evidence:
         def is_liked(predictions: Array, labels: Array) -> Array:
             return labels
 
-        pairs, options = self.pairs, {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
+        pairs = self.pairs
+        options: dict[str, Any] = {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
         return estimate(  # type: ignore[no-any-return]
             half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
         )["ome-snips"]
-
-    def strength(self) -> SelectionStrength | None:
-        """Estimate how strongly taste decides what is logged, which only a survey can tell."""
-        if self.survey is None or isinstance(self.noise, NoiseRegion):
-            return None
-        return selection_strength(self.pairs.log, self.survey, noise_rates=self.noise)
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
         """Estimate how well scores of all pairs rank; nothing for a log with row weights, which rankings cannot use."""

@@ -13,9 +13,11 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
 from verirec.estimation.inputs import Rates
 from verirec.estimation.planning import LabelPlan
+from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity
 from verirec.losses import NoiseRegion
 from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
+from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import SuspectLabels
 
 Basis = Literal["survey", "audit", "known propensities", "range"]
@@ -137,8 +139,8 @@ class Findings:
         Of a random sample of all pairs, for a picture.
     noise, noise_source
         Rates or a region, and where they come from.
-    selection, survey, strength
-        How strongly taste may decide what is logged; the survey, if there is one; and what it says of that.
+    selection, survey
+        How strongly taste may decide what is logged, and the survey, if there is one.
     basis
         What the headlines of recommenders for all pairs rest on.
     trained
@@ -173,7 +175,6 @@ class Findings:
     noise_source: str
     selection: SelectionRange
     survey: SurveySample | None
-    strength: SelectionStrength | None
     basis: Basis
     recommenders: dict[str, AssessedRecommender]
     comparisons: list[Comparison]

@@ -55,7 +55,6 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         is_grouped=isinstance(found.noise, GroupedNoiseRates),
         rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
         most_active=MOST_ACTIVE,
-        odds=[] if found.strength is None else np.exp([found.strength.value, *found.strength.interval]),
         **more,
     )
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.assessment.evidence import Evidence
-from verirec.assessment.findings import Origin
 from verirec.assessment.planning import propose
 from verirec.assessment.preparation import Labels, Wishes, prepare
 from verirec.assessment.recommenders import judge_all
@@ -52,7 +51,6 @@ def assess(
     clip: float | None = None,
     sample: int | None = None,
     truth: Mapping[str, float] | None = None,
-    origin: Origin | None = None,
     progress: Callable[[str], None] = lambda step: None,
     random_state: RandomState = 0,
 ) -> Assessment:
@@ -90,8 +88,6 @@ def assess(
         As in `estimate`.
     truth
         True inaccuracies by recommender, where a simulated world knows them.
-    origin
-        Where the log comes from, for the foot of the page.
     progress
         Told in words what comes next.
 
@@ -120,9 +116,7 @@ def assess(
     labels, wishes = Labels(audit, survey, noise_rates), Wishes(hold_out, train, exclude, calibrate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = prepare(
-            log, _named("predictions", predictions), labels, propensities, wishes, progress, **settings
-        )
+        found = prepare(log, _named("predictions", predictions), labels, propensities, wishes, progress, **settings)
         evidence = found.evidence
         judged = judge_all(found.predictions, evidence, progress)
         liked = evidence.liked()
@@ -133,7 +127,6 @@ def assess(
             suspects = find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
         progress("Working out what to ask")
         plan = propose(found.predictions, judged, evidence)
-        strength = evidence.strength()
     return Assessment(
         log=pairs.log,
         loss=judged_by.name,
@@ -145,7 +138,6 @@ def assess(
         noise_source=found.noise_source,
         selection=evidence.selection,
         survey=evidence.survey,
-        strength=strength,
         basis=evidence.basis,
         recommenders=judged.recommenders,
         comparisons=judged.comparisons,
@@ -158,7 +150,6 @@ def assess(
         warnings=_told(caught),
         truth=known,
         trained=found.trained,
-        origin=origin or Origin(),
     )
 
 

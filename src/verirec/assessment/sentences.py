@@ -144,7 +144,9 @@ def _verdicts(found: Findings) -> list[str]:
         return []
     if len(comparisons) <= MOST_VERDICTS:
         return [_verdict(one, found) for one in comparisons]
-    return [f"Of {len(comparisons):,} differences between two recommenders {len(settled):,} are established; see the table."]
+    return [
+        f"Of {len(comparisons):,} differences between two recommenders {len(settled):,} are established; see the table."
+    ]
 
 
 def _verdict(one: Comparison, found: Findings) -> str:
@@ -185,8 +187,10 @@ def _by_what(found: Findings) -> str:
 def _beside(one: Comparison, better: str) -> str:
     if one.naive_choice is None:
         return ", where the log as it stands cannot tell"
-    return ", and the log as it stands agrees" if one.naive_choice == better else (
-        f", although the log as it stands prefers {one.naive_choice}"
+    return (
+        ", and the log as it stands agrees"
+        if one.naive_choice == better
+        else (f", although the log as it stands prefers {one.naive_choice}")
     )
 
 
@@ -196,8 +200,8 @@ def _about_conditions(found: Findings) -> list[str]:
         return []
     if found.basis == "survey":
         return [
-            "This holds whatever decides what people log, and however wrong the logged labels are, if the surveyed pairs "
-            "were drawn at random."
+            "This holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
+            "pairs were drawn at random."
         ]
     settled = [one for one in found.comparisons if one.established]
     rests = f"All this holds if {found.propensities.assumption}; no log can tell whether that is so."

@@ -68,10 +68,8 @@ def verdicts(found: Findings) -> list[dict[str, Any]]:
 
 
 def _selection_numbers(found: Findings) -> dict[str, Any]:
-    strength = found.strength
     return {
         "range": [found.selection.low, found.selection.high],
-        "strength": None if strength is None else strength.to_dict(),
         "surveyed": None if found.survey is None else len(found.survey),
     }
 

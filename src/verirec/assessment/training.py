@@ -42,7 +42,9 @@ def checked_methods(train: Any) -> tuple[str, ...]:
     catalogue = _catalogue()
     for name in names:
         if name not in catalogue:
-            raise ParameterError(f"train must name methods, such as mf or ome-dr (verirec methods lists them); got {name!r}")
+            raise ParameterError(
+                f"train must name methods, such as mf or ome-dr (verirec methods lists them); got {name!r}"
+            )
     if len(set(names)) < len(names):
         raise ParameterError(f"train must name each method once; got {', '.join(names)}")
     return names

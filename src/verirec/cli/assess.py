@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -78,12 +79,12 @@ def assess_command(
             calibrate=calibrate,
             k=k,
             **vars(how),
-            origin=Origin(log.log.name, shlex.join(["verirec", *sys.argv[1:]])),
             progress=lambda step: status.update(Text(step)),
             random_state=seed,
         )
         status.update("Writing the page")
-        page = found.save(out)
+        origin = Origin(log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
+        page = replace(found, origin=origin).save(out)
     console = Console(markup=False, highlight=False)
     for sentence in found.conclusions:
         console.print(f"- {sentence}", soft_wrap=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from verirec.cli.options import OutFolder
-from verirec.estimation import Estimate
+from verirec.estimation import EstimateRange
 
 app = typer.Typer(add_completion=False)
 
@@ -39,7 +39,7 @@ def demo(
     for name in ("Log as it stands", *(stage[0].upper() + stage[1:] for stage in result.stages), "Truth"):
         table.add_column(name, justify="right", no_wrap=True)
     for name, truth in result.truth.items():
-        stages = [one.recommenders[name] for one in result.stages.values()]
+        stages: list[Any] = [one.recommenders[name] for one in result.stages.values()]
         naive = _cell(stages[0].estimates["naive"])
         table.add_row(name, naive, *(_cell(one.estimates[one.headline]) for one in stages), f"{truth:.3f}")
     table.add_row("Verdict", result.preferred_by_log, *map(_settled, result.stages.values()), result.truly_better)

@@ -19,7 +19,6 @@ from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.nuisance.noise_rates import AuditSample
-from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.propensities import (
     ConstantPropensity,
     LoggedPropensity,
@@ -27,6 +26,7 @@ from verirec.nuisance.propensities import (
     PopularityPropensity,
     Propensities,
 )
+from verirec.nuisance.surveys import SurveySample
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 

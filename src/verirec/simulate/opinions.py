@@ -51,7 +51,7 @@ class Opinions:
     ) -> Opinions:
         """Draw the keys."""
         keys = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
-        return cls(preferences, noise_rates, *keys, near_threshold)
+        return cls(preferences, noise_rates, keys[0], keys[1], near_threshold)
 
     def true_labels(self, users: Positions, items: Positions) -> Labels:
         """Return r* at positions that broadcast together."""

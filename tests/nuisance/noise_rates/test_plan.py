@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from verirec.nuisance.noise_rates.plan import _Design
 
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import AuditError, EmptyLogError, ParameterError, VerirecError
-from verirec.nuisance.noise_rates.plan import _Design
 
 RATES = vr.NoiseRates(0.2, 0.1)
 WIDTH = 0.04
