@@ -23,12 +23,12 @@ SIZE: Final = (2_000, 600)
 HELD_OUT: Final = 0.2
 PANEL_PER_ITEM: Final = 40
 AUDITED: Final = 600
-SURVEYED: Final = 600
+SURVEYED: Final = 1_000
 _PRIOR: Final = (1.0, 1.0)
 """Pseudo-counts of dislikes and likes: an item that nobody rated is predicted at one half."""
 
-FROM_LOG: Final = "trained on the log"
-FROM_PANEL: Final = "trained on a panel"
+FROM_LOG: Final = "log-trained"
+FROM_PANEL: Final = "panel-trained"
 STAGES: Final = ("the log alone", "with an audit", "with a survey")
 
 
@@ -74,16 +74,16 @@ def run_demo(random_state: int = 0) -> Demo:
     --------
     >>> demo = run_demo()
     >>> demo.preferred_by_log, demo.truly_better
-    ('trained on the log', 'trained on a panel')
+    ('log-trained', 'panel-trained')
     >>> [stage.comparisons[0].established for stage in demo.stages.values()]
-    [None, None, 'trained on a panel']
+    [None, None, 'panel-trained']
     """
     simulated = world(
         *SIZE,
         noise_rates=NoiseRates(rho01=0.4, rho10=0.3),
         near_threshold=True,
         observed=0.08,
-        selectivity=3.0,
+        selectivity=4.0,
         random_state=random_state,
     )
     # A stream of its own, so that neither split nor survey is the draw that made the world.

@@ -35,22 +35,22 @@ def demo(
         result = run_demo(seed)
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
-    table.add_column("Recommender")
-    for name in ("Log as it stands", *(stage[0].upper() + stage[1:] for stage in result.stages), "Truth"):
+    table.add_column("Judged by", no_wrap=True)
+    for name in (*result.truth, "Better"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name, truth in result.truth.items():
-        stages: list[Any] = [one.recommenders[name] for one in result.stages.values()]
-        naive = _cell(stages[0].estimates["naive"])
-        table.add_row(name, naive, *(_cell(one.estimates[one.headline]) for one in stages), f"{truth:.3f}")
-    table.add_row("Verdict", result.preferred_by_log, *map(_settled, result.stages.values()), result.truly_better)
+    naive = (_of(result.assessment, name, "naive") for name in result.truth)
+    table.add_row("the log at face value", *naive, result.preferred_by_log)
+    for stage, found in result.stages.items():
+        settled = found.comparisons[0].established or "left open"
+        table.add_row(stage, *(_of(found, name) for name in result.truth), settled)
+    table.add_row("truth", *(f"{truth:.3f}" for truth in result.truth.values()), result.truly_better)
     console.print(table)
     console.print(f"The page: {page}", soft_wrap=True)
 
 
-def _cell(one: Any) -> str:
+def _of(found: Any, name: str, estimator: str | None = None) -> str:
+    """Show an estimate of a recommender; by default, the one to go by."""
+    recommender = found.recommenders[name]
+    one = recommender.estimates[estimator or recommender.headline]
     low, high = one.interval
     return f"{low:.3f} to {high:.3f}" if isinstance(one, EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _settled(found: Any) -> str:
-    return found.comparisons[0].established or "left open"
