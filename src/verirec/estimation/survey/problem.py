@@ -162,11 +162,9 @@ class SurveyProblem:
         return {"shift": self.shift}
 
 
-def survey_mean(problem: SurveyProblem, judged: Judged) -> Mean:
+def survey_mean(_: SurveyProblem, judged: Judged) -> Mean:
     r"""The survey alone: :math:`\sum v [l_0 + y d]`."""
-    shares = problem.draws.shares
-    typical = float(shares @ judged.if_negative), float(shares @ judged.difference)
-    return Mean(0.0, judged.if_negative, judged.difference, typical)
+    return Mean(0.0, judged.if_negative, judged.difference)
 
 
 def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
@@ -178,29 +176,28 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
     :math:`\lambda` of least variance, between 0 and 1, keeps a recommender that knows more than q does from an interval
     wider than the survey's own.
     """
-    draws, q = problem.draws, problem.expected_labels
-    expected = q.cells(draws.users, draws.items)
-    predicted = judged.if_negative + expected * judged.difference
-    power = _power(judged.if_negative + draws.labels.values * judged.difference, predicted, draws.shares)
-    constants = judged.if_negative - power * predicted
-    typical = float(draws.shares @ constants), float(draws.shares @ judged.difference)
+    draws = problem.draws
+    liked = problem.expected_labels.cells(draws.users, draws.items)
+    predicted = judged.if_negative + liked * judged.difference
+    power = _power(judged.if_negative + draws.labels.values * judged.difference, predicted, draws)
     return Mean(
         power * judged.expected,
-        constants,
+        judged.if_negative - power * predicted,
         judged.difference,
-        typical,
+        liked,
         power**2 * judged.expected_variance,
-        {"power": power},
+        # At 0 it is the survey alone.
+        fitted=int(power > 0),
+        facts={"power": power},
     )
 
 
-def _power(observed: Array, predicted: Array, shares: Array) -> float:
-    """Return the slope of what was observed on what was predicted, between 0 and 1."""
-    centred = predicted - float(shares @ predicted)
-    # Weights enter squared, as they do in the variance.
-    weighted = shares**2 * centred
-    spread = float(weighted @ centred)
-    return min(max(float(weighted @ (observed - float(shares @ observed))) / spread, 0.0), 1.0) if spread > 0 else 1.0
+@np.errstate(over="ignore", invalid="ignore")
+def _power(observed: Array, predicted: Array, draws: Draws) -> float:
+    """Return the slope of what was observed on what was predicted, between 0 and 1, by the sums that vary."""
+    by_group, wanted = draws.deviations(predicted), draws.deviations(observed)
+    spread = float(by_group @ by_group)
+    return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]
