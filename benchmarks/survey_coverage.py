@@ -5,13 +5,13 @@
 Each row is one world, one log of it, one design and one size, over many surveys; six recommenders and five pairs of
 them are judged on each. Worlds: `simulate.world`, where taste decides more and more of what is logged (noise rates from
 an audit of 200 pairs); KuaiRec's complete block (4.6% positive), where a liked pair has exp(delta) times the odds of
-being logged; and Coat, with the pairs of its random test for a population. Designs: each pair as likely; by what a level
-or a difference needs (Neyman); and some users, asked about 5 or 10 items each. Coat's `split` takes nothing for granted:
-a part of the random test is the survey and the rest, with an error of its own, the truth.
+being logged; and Coat, with the pairs of its random test for a population. Designs: each pair as likely; by what a
+level or a difference needs (Neyman); and some users, asked about 5 or 10 items each. Coat's `split` takes nothing for
+granted: a part of the random test is the survey and the rest, with an error of its own, the truth.
 
-Coverage is the mean over recommenders (levels) or pairs of them (differences), with its standard error over surveys, the
-smallest and the largest; `narrower` is what the log takes off the survey's width (mean, smallest); `wrong` is the share
-of comparisons that are established the wrong way.
+Coverage is the mean over recommenders (levels) or pairs of them (differences), with its standard error over surveys,
+the smallest and the largest; `narrower` is what the log takes off the survey's width (mean, smallest); `wrong` is the
+share of comparisons that are established the wrong way.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     spread = weight**2 * (float(sums @ sums) + PSEUDO * pseudo)
     parts = {
         "survey": spread * draws.groups / (draws.groups - 1 - mean.fitted),
-        "noise_rates": _rates_variance(mean, draws),
+        "noise_rates": draws.rates_variance(mean.slopes),
         "sample": mean.base_variance,
     }
     error = float(np.sqrt(sum(parts.values())))
@@ -98,13 +98,12 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     return Estimate(value, error, bounds, confidence, facts)
 
 
-def _rates_variance(mean: Mean, draws: Draws) -> float:
-    """Return what uncertain noise rates add, where they corrected the survey's own labels."""
-    labels = draws.labels
-    if labels.covariance is None or not labels.slopes:
-        return 0.0
-    gradient = np.array([float((draws.shares * mean.slopes) @ by_rate) for by_rate in labels.slopes])
-    return float(gradient @ labels.covariance @ gradient)
+@np.errstate(over="ignore", invalid="ignore")
+def power_of(observed: Array, predicted: Array, draws: Draws) -> float:
+    """Return the slope of what was observed on what was predicted, between 0 and 1, by the sums over clusters."""
+    wanted, by_group = draws.deviations(observed), draws.deviations(predicted)
+    spread = float(by_group @ by_group)
+    return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 def intercept(logits: Array, draws: Draws) -> float:

@@ -16,7 +16,7 @@ from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of
-from verirec.estimation.survey.inference import Mean, inferred, intercept
+from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
@@ -109,12 +109,13 @@ class SurveyProblem:
         rates: Rates | None,
         *,
         exclude: Any = None,
+        of_all: bool = True,
         sample: int | None = None,
         seed: int = 0,
     ) -> SurveyProblem:
-        """Check a survey against the log's grid, and put both together."""
+        """Check a survey against the log's grid, and put both together; `of_all` as in `draws_of`."""
         target = target_of(survey, log, exclude)
-        return cls(log, target, draws_of(survey, target, log, rates), rates, sample, seed)
+        return cls(log, target, draws_of(survey, target, log, rates, of_all=of_all), rates, sample, seed)
 
     @cached_property
     def label_model(self) -> LabelProbabilities:
@@ -179,7 +180,7 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
     draws = problem.draws
     liked = problem.expected_labels.cells(draws.users, draws.items)
     predicted = judged.if_negative + liked * judged.difference
-    power = _power(judged.if_negative + draws.labels.values * judged.difference, predicted, draws)
+    power = power_of(judged.if_negative + draws.labels.values * judged.difference, predicted, draws)
     return Mean(
         power * judged.expected,
         judged.if_negative - power * predicted,
@@ -190,14 +191,6 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
         fitted=int(power > 0),
         facts={"power": power},
     )
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _power(observed: Array, predicted: Array, draws: Draws) -> float:
-    """Return the slope of what was observed on what was predicted, between 0 and 1, by the sums that vary."""
-    by_group, wanted = draws.deviations(predicted), draws.deviations(observed)
-    spread = float(by_group @ by_group)
-    return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]
