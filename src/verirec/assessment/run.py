@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from verirec.assessment.recommenders import Settings, judge_all
 from verirec.assessment.result import Assessment
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike
 from verirec.estimation import estimate
 from verirec.estimation.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
@@ -25,6 +24,9 @@ from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_f
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.suspects import find_suspect_labels
 from verirec.randomness import RandomState, same_state
+
+if TYPE_CHECKING:
+    from verirec.data.predictions import PredictionsLike
 
 Array = npt.NDArray[np.float64]
 

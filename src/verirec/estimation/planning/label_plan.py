@@ -102,9 +102,8 @@ class LabelPlan:
         true_labels
             Of all pairs of the plan, in its order: 0, 1, or NaN where nobody answered; shape (m,).
         """
-        answered, labels, share = self._answered(true_labels, self.logged, AuditError, "logged")
-        users, items, chosen = self.users[answered], self.items[answered], self.probabilities[answered]
-        return AuditSample(users, items, labels, probabilities=share * chosen)
+        answered, labels, _ = self._answered(true_labels, self.logged, AuditError, "logged")
+        return AuditSample(self.users[answered], self.items[answered], labels)
 
     def survey(self, true_labels: npt.ArrayLike, **options: Any) -> SurveySample:
         """Return the survey of the random pairs, with their probabilities; `true_labels` as in `audit`.
@@ -125,7 +124,7 @@ class LabelPlan:
         labels = number_array("true_labels", true_labels, ndim=1, error=error).astype(np.float64)
         if len(labels) != len(self):
             raise error(
-                f"true_labels must have an entry for each of the plan's {len(self):,} pairs; got {len(labels):,}"
+                f"true_labels must have an entry for each of the {len(self):,} pairs; got {len(labels):,}"
             )
         answered = of_kind & ~np.isnan(labels)
         if not answered.any():
