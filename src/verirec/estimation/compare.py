@@ -7,13 +7,12 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.catalogue import chosen_by_source
 from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, survey_results
 from verirec.losses import LossLike, get_loss
 from verirec.nuisance.propensities import as_propensities
@@ -63,7 +62,7 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen_by_source(estimators, with_rates=noise_rates is not None, with_survey=survey is not None)
+    selected = chosen_for(estimators, noise_rates, survey, exclude)
     noise = checked_noise(noise_rates, judgeable(log))
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))

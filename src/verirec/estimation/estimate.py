@@ -8,13 +8,12 @@ from typing import Any, Literal
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.catalogue import chosen_by_source
 from verirec.estimation.inference import judge
 from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.propensities import as_propensities
@@ -97,7 +96,7 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    selected = chosen_by_source(estimators, with_rates=noise_rates is not None, with_survey=survey is not None)
+    selected = chosen_for(estimators, noise_rates, survey, exclude)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     noise = checked_noise(noise_rates, judgeable(log))

@@ -234,8 +234,8 @@ def test_comparisons_by_planned_pairs_are_right_and_as_sharp_as_expected(world, 
 
 
 def test_only_the_top_of_rankings_is_asked_about(world, given):
-    plan = vr.plan_labels(world.log, {"sharp": given["sharp"]}, budget=200, purpose="ndcg@5")
-    order = np.argsort(-given["sharp"], axis=1, kind="stable")[:, :5]
+    plan = vr.plan_labels(world.log, {"wave": given["wave"]}, budget=200, purpose="ndcg@5")
+    order = np.argsort(-given["wave"], axis=1, kind="stable")[:, :5]
     assert all(item in order[user] for user, item in zip(plan.users, plan.items, strict=True))
     assert (1 / plan.probabilities).sum() == pytest.approx(120 * 5, rel=0.15)
     # The first place counts most.
@@ -244,8 +244,8 @@ def test_only_the_top_of_rankings_is_asked_about(world, given):
 
 
 def test_what_is_expected_of_rankings_is_the_formula(world, given):
-    plan = vr.plan_labels(world.log, {"sharp": given["sharp"]}, budget=200, purpose="ndcg@5")
-    users, items = np.arange(120)[:, None], np.argsort(-given["sharp"], axis=1, kind="stable")[:, :5]
+    plan = vr.plan_labels(world.log, {"wave": given["wave"]}, budget=200, purpose="ndcg@5")
+    users, items = np.arange(120)[:, None], np.argsort(-given["wave"], axis=1, kind="stable")[:, :5]
     gains = 1 / np.log2(np.arange(2, 7))
     d = np.broadcast_to(5 * gains / gains.sum(), items.shape)
     spreads = [q[users, items] * (1 - q[users, items]) for q in (likes(world.log, shift) for shift in SHIFTS)]
@@ -257,7 +257,7 @@ def test_what_is_expected_of_rankings_is_the_formula(world, given):
 
 def test_the_labels_of_the_top_tell_ndcg(world, given):
     """100 plans: the mean of what is estimated from them is the truth, and their spread what was expected."""
-    truth, scores = world.true_labels, given["sharp"]
+    truth, scores = world.true_labels, given["wave"]
     gains = 1 / np.log2(np.arange(2, 7))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :5]
     ndcg = float((np.take_along_axis(truth, order, axis=1) @ gains / gains.sum()).mean())
@@ -277,12 +277,19 @@ def test_the_labels_of_the_top_tell_ndcg(world, given):
 
 
 def test_pairs_in_the_top_of_any_are_asked_about_once(world, given):
+    given = {"wave": given["wave"], "other": np.cos(7.0 * np.arange(120 * 150)).reshape(120, 150)}
     plan = vr.plan_labels(world.log, given, budget=300, purpose="ndcg@4")
     tops = [np.argsort(-one, axis=1, kind="stable")[:, :4] for one in given.values()]
     frame = {(user, item) for top in tops for user, items in enumerate(top) for item in items}
     asked = set(zip(plan.users.tolist(), plan.items.tolist(), strict=True))
     assert len(asked) == 300
     assert asked <= frame
+
+
+def test_rankings_that_tie_share_their_places(world, given):
+    """Of a recommender that scores all pairs the same, each is in the top with the same small gain."""
+    plan = vr.plan_labels(world.log, {"flat": given["flat"]}, budget=300, purpose="ndcg@4")
+    assert (1 / plan.probabilities).sum() == pytest.approx(120 * 150, rel=0.15)
 
 
 # Without recommenders: the noise rates
