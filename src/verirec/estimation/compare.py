@@ -7,15 +7,15 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, survey_results
 from verirec.losses import LossLike, get_loss
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
@@ -27,6 +27,7 @@ def compare(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
@@ -46,7 +47,7 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, survey, exclude, estimators, loss, imputation, confidence, clip, sample
+    log, propensities, noise_rates, audit, survey, exclude, estimators, loss, imputation, confidence, clip, sample
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
@@ -62,18 +63,17 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen_for(estimators, noise_rates, survey, exclude)
-    noise = checked_noise(noise_rates, judgeable(log))
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
+    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
     found: dict[str, Any] = {}
-    if selected.log:
-        pairs = LoggedPairs(log, as_propensities(propensities, log))
+    if pairs is not None and selected.log:
         options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
-        one, two = (make_problem(given, pairs, selected.log, seed=seed, **options) for given in (first, second))
+        one, two = (make_problem(one, pairs, selected.log, seed=seed, **options) for one in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
     if survey is not None:
-        losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
+        losses = LossDifference(*(cell_losses(one, log, loss, clip, counts_grid=True) for one in (first, second)))
         options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
         found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
     return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

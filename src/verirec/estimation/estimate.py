@@ -8,15 +8,15 @@ from typing import Any, Literal
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 
@@ -27,6 +27,7 @@ def estimate(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
     estimators: str | Sequence[str] | None = None,
@@ -44,7 +45,8 @@ def estimate(
 
     A log shows o (which pairs) and r (what was said of them), neither at random nor always right. Each estimator of the
     log corrects for none, one or both, and is right if its propensities and noise rates are
-    (`verirec.estimation.formulas`). With a survey there are estimators that are right whatever they are
+    (`verirec.estimation.formulas`). With an audit "audited-dr" is right whatever the noise is, if its propensities are
+    (`verirec.estimation.audited`). With a survey there are estimators that are right whatever they are
     (`verirec.estimation.survey`): go by `survey-ppi`, the result's `headline`.
 
     Parameters
@@ -60,12 +62,15 @@ def estimate(
     noise_rates
         Known or estimated rates, one for all or by group; or a `NoiseRegion`: then each OME estimate is an
         `EstimateRange`.
+    audit
+        True labels of logged pairs: adds the estimator "audited-dr", and gives noise rates where none are given.
     survey
         True labels of random pairs: adds the estimators "survey" and "survey-ppi".
     exclude
         Pairs that are not spoken of, such as those that the recommender was trained on: a log, or (users, items).
     estimators
-        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of a survey.
+        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
+        survey.
     loss
         "log", "squared", "absolute", or a function of (f, y).
     imputation
@@ -96,16 +101,16 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    selected = chosen_for(estimators, noise_rates, survey, exclude)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    noise = checked_noise(noise_rates, judgeable(log))
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
+    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     found: dict[str, Any] = {}
-    if selected.log:
+    if pairs is not None and selected.log:
         problem = make_problem(
             predictions,
-            LoggedPairs(log, as_propensities(propensities, log)),
+            pairs,
             selected.log,
             loss=loss,
             imputation=imputation,

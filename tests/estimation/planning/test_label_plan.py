@@ -88,8 +88,6 @@ def test_answers_come_back_as_samples_from_python_and_from_files_alike(world, lo
         assert sample.items.tolist() == read.items.tolist() == plan.items[kind & told].tolist()
         assert getattr(sample, labels).tolist() == getattr(read, labels).tolist() == truth[kind & told].tolist()
         share = (kind & told).sum() / kind.sum()
-        if kind is plan.logged:
-            continue
         np.testing.assert_allclose(sample.probabilities, share * plan.probabilities[kind & told], rtol=1e-12)
         np.testing.assert_allclose(read.probabilities, sample.probabilities, rtol=1e-12)
 

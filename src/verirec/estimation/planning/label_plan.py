@@ -102,8 +102,9 @@ class LabelPlan:
         true_labels
             Of all pairs of the plan, in its order: 0, 1, or NaN where nobody answered; shape (m,).
         """
-        answered, labels, _ = self._answered(true_labels, self.logged, AuditError, "logged")
-        return AuditSample(self.users[answered], self.items[answered], labels)
+        answered, labels, share = self._answered(true_labels, self.logged, AuditError, "logged")
+        users, items, chosen = self.users[answered], self.items[answered], self.probabilities[answered]
+        return AuditSample(users, items, labels, probabilities=share * chosen)
 
     def survey(self, true_labels: npt.ArrayLike, **options: Any) -> SurveySample:
         """Return the survey of the random pairs, with their probabilities; `true_labels` as in `audit`.

@@ -1,13 +1,15 @@
 """How often labels are wrong: from an audit, from anchors, or a region of what is possible."""
 
 from verirec.nuisance.noise_rates.anchor import AnchorNoiseRates
-from verirec.nuisance.noise_rates.audit import AuditNoiseRates, AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates.audit import AuditNoiseRates, rates_from_audit
+from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
     "AnchorNoiseRates",
     "AuditNoiseRates",
     "AuditSample",
+    "AuditedRows",
     "SeparabilityTest",
     "identified_region",
     "rates_from_audit",
