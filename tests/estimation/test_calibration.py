@@ -17,7 +17,7 @@ from refusals import check_refusal
 from verirec.data.predictions import as_predictions
 from verirec.estimation.calibration import apart_for_calibration, are_probabilities
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import LabelError, ParameterError, PredictionError, ScoreWarning
+from verirec.exceptions import LabelError, ParameterError, PositionError, PredictionError, ScoreWarning, SurveyError
 
 SHAPE = (40, 30)
 EVERYWHERE = np.arange(SHAPE[0]), np.arange(SHAPE[1])
@@ -63,6 +63,30 @@ def test_platt_is_the_minimum_of_its_loss(world, stars, weighted):
     )
     slope, level = plain_platt(stars[log.users, log.items], log.labels, weights / weights.mean())
     np.testing.assert_allclose(all_of(vr.calibrate(stars, given_log)), expit(slope * stars + level), atol=2e-6)
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_a_surveys_labels_take_the_place_of_the_logs(world, stars, method):
+    """As those of a log of the same pairs and weights would."""
+    random = np.random.default_rng(0)
+    users, items = np.divmod(random.permutation(stars.size)[:300], SHAPE[1])
+    labels, chances = world.true_labels[users, items], random.uniform(0.1, 1, 300)
+    survey = vr.SurveySample(users, items, labels, probabilities=chances)
+    same = vr.FeedbackLog.from_arrays(users, items, labels, n_users=SHAPE[0], n_items=SHAPE[1], weights=1 / chances)
+    found, expected = (
+        vr.calibrate(stars, world.log, survey=survey, method=method),
+        vr.calibrate(stars, same, method=method),
+    )
+    np.testing.assert_allclose(all_of(found), all_of(expected), atol=1e-9)
+
+
+def test_by_a_survey_the_level_is_that_of_all_pairs(world, stars):
+    random = np.random.default_rng(1)
+    users, items = random.integers(SHAPE[0], size=2_000), random.integers(SHAPE[1], size=2_000)
+    survey = vr.SurveySample(users, items, world.true_labels[users, items])
+    truth = world.true_labels.mean()
+    assert all_of(vr.calibrate(stars, world.log, survey=survey)).mean() == pytest.approx(truth, abs=0.03)
+    assert all_of(vr.calibrate(stars, world.log)).mean() > truth + 0.03
 
 
 def test_isotonic_is_that_of_scikit_learn_kept_off_0_and_1(world, stars):
@@ -221,6 +245,17 @@ REFUSED = [
                                    np.zeros((w.log.labels == 0).sum())), w.log),
         LabelError,
         r"both classes; all \d+ are negative$",
+    ),
+    (lambda w, s: vr.calibrate(s, w.log, survey=w.log), SurveyError, r"^survey must be a SurveySample; got"),
+    (
+        lambda w, s: vr.calibrate(s, w.log, survey=vr.SurveySample([0, 1], [0, 1], [1, 1])),
+        SurveyError,
+        r"of both classes; all 2 are of one$",
+    ),
+    (
+        lambda w, s: vr.calibrate(s, w.log, survey=vr.SurveySample([0, 99], [0, 1], [0, 1])),
+        PositionError,
+        r"^users must be positions from 0 to 39",
     ),
     (lambda w, s: vr.calibrate(([0], [0], [1.0]), w.log), PredictionError, r"at least 2 are needed$"),
     (

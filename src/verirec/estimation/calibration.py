@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from verirec.checks import one_of, real_number
-from verirec.data.cells import CellValues, Positions
+from verirec.data.cells import CellValues, Positions, pair_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -19,7 +19,8 @@ from verirec.estimation.cell_losses import far_outside
 from verirec.estimation.coverage import covered_rows
 from verirec.estimation.inputs import judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import PredictionError, ScoreWarning, warn_caller
+from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, warn_caller
+from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
@@ -111,8 +112,14 @@ class CalibratedScores(CellValues):
         return f"CalibratedScores({self.shape[0]:,} users x {self.shape[1]:,} items, {type(self.curve).__name__})"
 
 
-def calibrate(scores: PredictionsLike, log: FeedbackLog, *, method: CalibrationMethod = "platt") -> CalibratedScores:
-    r"""Make probabilities of any scores, by the labels of a log.
+def calibrate(
+    scores: PredictionsLike,
+    log: FeedbackLog,
+    *,
+    survey: SurveySample | None = None,
+    method: CalibrationMethod = "platt",
+) -> CalibratedScores:
+    r"""Make probabilities of any scores, by the labels of a log or of a survey.
 
     - "platt": :math:`\sigma(a s + b)` by maximum likelihood. Labels count as :math:`(n_1 + 1)/(n_1 + 2)` and
       :math:`1/(n_0 + 2)` in place of 1 and 0 (Platt, 1999), so that scores which part the classes perfectly get
@@ -120,8 +127,8 @@ def calibrate(scores: PredictionsLike, log: FeedbackLog, *, method: CalibrationM
     - "isotonic": the curve that never falls and is nearest to the labels (pool adjacent violators), kept
       :math:`1/(n + 2)` away from 0 and 1. Any shape, from some thousand rows on; within a step, scores tie.
 
-    The rows that the curve is fitted to must not judge the result: hold some out for it. The level is then that of the
-    log's labels, selected and noisy as they are; how right it is, `estimate` says.
+    The labels that the curve is fitted to must not judge the result: hold some out for it. The level is that of the
+    log's labels, selected and noisy as they are; how right it is, `estimate` says. By a survey it is that of all pairs.
 
     Parameters
     ----------
@@ -129,6 +136,8 @@ def calibrate(scores: PredictionsLike, log: FeedbackLog, *, method: CalibrationM
         As `estimate`'s predictions, of any range. Of predictions made of logits, the logits are the scores.
     log
         n rows of both classes, of which those count that the scores cover; row weights are used.
+    survey
+        Labels of random pairs to take in place of the log's, as they are and weighted by how likely each was drawn.
     method
         "platt" or "isotonic".
 
@@ -151,7 +160,7 @@ def calibrate(scores: PredictionsLike, log: FeedbackLog, *, method: CalibrationM
     """
     one_of("method", method, METHODS)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
-    rows = _labelled(values, log)
+    rows = _labelled(values, log) if survey is None else _surveyed(values, survey)
     if method == "isotonic":
         return CalibratedScores(values, _isotonic(rows))
     curve = _platt(rows)
@@ -207,13 +216,26 @@ def _labelled(values: CellValues, log: FeedbackLog) -> _Labelled:
     covered = covered_rows(values, log)
     if covered is not None:
         log = judgeable(log.select(covered))
-    scores = _raw(values, log.users, log.items)
-    if not np.isfinite(scores).all():
-        raise PredictionError(
-            f"scores must be finite; {int((~np.isfinite(scores)).sum()):,} of {len(scores):,} are not"
-        )
-    weights = np.ones(len(log)) if log.weights is None else log.weights / log.weights.mean()
-    return _Labelled(scores, log.labels.astype(np.float64), weights)
+    weights = np.ones(len(log)) if log.weights is None else log.weights
+    return _weighted(_raw(values, log.users, log.items), log.labels, weights)
+
+
+def _surveyed(values: CellValues, survey: SurveySample) -> _Labelled:
+    """Return the same of a survey's pairs."""
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    if len(np.unique(survey.labels)) < 2:
+        raise SurveyError(f"calibration needs surveyed pairs of both classes; all {len(survey):,} are of one")
+    positions = pair_positions(survey.users, survey.items, values.shape)
+    chances = np.ones(len(survey)) if survey.probabilities is None else survey.probabilities
+    return _weighted(_raw(values, *positions), survey.labels, chances.min() / chances)
+
+
+def _weighted(scores: Array, labels: npt.NDArray[np.int8], weights: Array) -> _Labelled:
+    wrong = int((~np.isfinite(scores)).sum())
+    if wrong:
+        raise PredictionError(f"scores must be finite; {wrong:,} of {len(scores):,} are not")
+    return _Labelled(scores, labels.astype(np.float64), weights / weights.mean())
 
 
 def _platt(rows: _Labelled) -> PlattCurve:

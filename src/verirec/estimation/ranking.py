@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.bounded import within_range
-from verirec.estimation.formulas import InfluenceExpansion
-from verirec.estimation.inputs import FEW, Rates, checked_rates, judgeable, refuse_weights, warn_of_unweighted_audit
-from verirec.estimation.intervals import Estimate, EstimateRange, checked_confidence, normal_estimate
-from verirec.estimation.places import places
-from verirec.estimation.problem import rate_gradient
-from verirec.estimation.ranking_formulas import at_depth, auc, largest
+from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.estimation.intervals import EstimateRange, checked_confidence
+from verirec.estimation.log_ranking import ranking_by_log
+from verirec.estimation.ranking_formulas import METRICS
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs, Rows
-from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
+from verirec.estimation.survey.ranking import ranking_by_survey
+from verirec.exceptions import ParameterError, SurveyWarning, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
-from verirec.nuisance.propensities import as_propensities
-
-Array = npt.NDArray[np.float64]
+from verirec.nuisance.surveys import SurveySample
 
 
 def estimate_ranking(
@@ -32,7 +25,9 @@ def estimate_ranking(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Rates | NoiseRegion | None = None,
+    noise_rates: Noise = None,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
     k: int | Iterable[int] = 5,
     confidence: float = 0.95,
 ) -> Estimates:
@@ -58,6 +53,10 @@ def estimate_ranking(
         As `estimate`'s predictions, for all pairs; only their order counts.
     log, propensities, noise_rates, confidence
         As in `estimate`. Without noise rates nothing is corrected for noise.
+    survey, exclude
+        True labels of random pairs, which make an answer right whatever people log, and pairs to leave out (`exclude`,
+        as in `estimate`). A survey of all pairs tells AUC and recall; one of top pairs tells what has a depth.
+        `diagnostics["source"]` is "survey" for these, and "log" for what the survey has too few pairs for.
     k
         Depth, or several.
 
@@ -74,75 +73,32 @@ def estimate_ranking(
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
-    refuse_weights(log, ["ranking estimates"])
-    rates = None if isinstance(noise_rates, NoiseRegion) else checked_rates(noise_rates, log)
-    fitted = as_propensities(propensities, log)
-    pairs, nothing = LoggedPairs(log, fitted), np.zeros(len(log))
-    own = values.at(log.users, log.items)
-    standing = places(values, log, max(depths))
-    formulas: dict[str, Callable[[Rows], InfluenceExpansion]] = {"auc": lambda given: auc(given, own)}
-    for depth in depths:
-        formulas |= at_depth(depth, standing)
-    facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log)}
-
-    def at(rates: Rates | None) -> dict[str, Estimate]:
-        rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
-        _refuse_one_class(rows)
-        results = {}
-        for name, formula in formulas.items():
-            linearised = formula(rows)
-            gradient = rate_gradient(formula, rows, linearised)
-            results[name] = normal_estimate(linearised, rows, gradient, level, facts)
-        return results
-
-    in_top = int(np.isfinite(standing.above).sum())
-    if in_top < FEW:
-        warn_caller(
-            f"only {in_top} logged pairs are among their users' {max(depths)} best: what is said of these places rests "
-            "on them, and its intervals are not to be trusted",
-            OverlapWarning,
-        )
+    noise = checked_noise(noise_rates, log)
     what = "how well all items are ranked"
-    if isinstance(noise_rates, NoiseRegion):
-        return Estimates(_over_region(lambda rates: _bounded(at(rates), log), noise_rates), what)
-    found = at(rates)
-    warn_of_unweighted_audit(fitted, rates)
-    _warn_if_impossible(found)
-    return Estimates(_bounded(found, log), what)
-
-
-def _bounded(found: dict[str, Estimate], log: FeedbackLog) -> dict[str, Estimate]:
-    return {name: within_range(one, largest(name, log.n_items)) for name, one in found.items()}
-
-
-def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion) -> dict[str, EstimateRange]:
-    """Look all over the region: ratios may peak inside."""
-    points = []
-    for rates in region.lattice:
-        try:
-            points.append(at(rates))
-        except NoiseRateError:
-            # Rates under which nobody, or everybody, would like everything are not those of this log.
-            continue
-    if not points:
-        raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
-    return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}
-
-
-def _refuse_one_class(rows: Rows) -> None:
-    share = float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
-    if not 1e-9 < share < 1 - 1e-9:
-        raise NoiseRateError(
-            f"with these noise rates a share of {share:.3g} of all pairs would be liked: they do not fit this log"
+    if survey is None:
+        if exclude is not None:
+            raise ParameterError("exclude is for a survey, whose pairs say which are left; give survey=... too")
+        return Estimates(ranking_by_log(values, log, propensities, noise, depths, level), what)
+    found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
+    names = ["auc", *(f"{metric}@{depth}" for depth in depths for metric in METRICS)]
+    lacking = [name for name in names if name not in found]
+    if lacking:
+        warn_caller(
+            f"the survey has too few pairs of the right kind for {', '.join(lacking)}: these rest on the log, its "
+            "propensities and noise rates (a survey of top pairs tells what has a depth, one of all pairs auc)",
+            SurveyWarning,
         )
+        found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking)
+    return Estimates({name: found[name] for name in names}, what)
 
 
-def _warn_if_impossible(results: dict[str, Estimate]) -> None:
-    for name, one in results.items():
-        if not name.startswith("dcg") and (one.interval[0] > 1 or one.interval[1] < 0):
-            warn_caller(
-                f"{name} is estimated at {one.value:.3g}, outside of 0 and 1: the propensities, or the noise rates, do "
-                "not fit this log (are pairs logged more often the more they are liked?)",
-                MisfitWarning,
-            )
-            return
+def _by_survey(
+    values: CellValues, survey: SurveySample, log: FeedbackLog, noise: Noise, depths: list[int], **options: Any
+) -> dict[str, Any]:
+    """Go by the survey; where its own answers are noisy and the rates are a region, look at its corners."""
+    if not isinstance(noise, NoiseRegion):
+        return dict(ranking_by_survey(values, survey, log, noise, depths, **options))
+    if not survey.noisy:
+        return dict(ranking_by_survey(values, survey, log, None, depths, **options))
+    points = [ranking_by_survey(values, survey, log, rates, depths, **options) for rates in noise.corners]
+    return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}

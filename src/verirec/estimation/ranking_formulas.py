@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +23,58 @@ from verirec.nuisance.imputation import impute_constant
 
 Array = npt.NDArray[np.float64]
 
+METRICS: Final = ("dcg", "ndcg", "precision", "recall")
+"""Those that have a depth, in the order in which they are told."""
+
+
+def place_gains(depth: int, count: int) -> dict[str, Array]:
+    """Return what a liked item adds at each of the first `count` places, by metric.
+
+    Examples
+    --------
+    >>> {name: gains.round(2).tolist() for name, gains in place_gains(2, 2).items()}
+    {'dcg': [1.0, 0.63], 'ndcg': [0.61, 0.39], 'precision': [0.5, 0.5]}
+    """
+    discounts = _discounts(count)
+    return {"dcg": discounts, "ndcg": discounts / discounts.sum(), "precision": np.ones(count) / depth}
+
+
+def shared_gains(by_place: Array, above: Array, tied: Array) -> Array:
+    """Share the gains of a tie's places among its items.
+
+    Parameters
+    ----------
+    by_place
+        Gains of the first places; further ones gain nothing.
+    above, tied
+        How many items score higher, or infinite, and how many the same, shape (n,).
+
+    Examples
+    --------
+    >>> shared_gains(np.array([1.0, 0.5]), np.array([0, 1, 1, np.inf]), np.array([1, 2, 2, 1])).tolist()
+    [1.0, 0.25, 0.25, 0.0]
+    """
+    so_far = np.append(0.0, np.cumsum(by_place))
+    first = np.minimum(above, len(by_place)).astype(np.int64)
+    after = np.minimum(above + tied, len(by_place)).astype(np.int64)
+    return np.asarray((so_far[after] - so_far[first]) / tied)
+
 
 def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceExpansion]]:
     """Return the metrics at a depth as functions of the rows."""
 
-    def gained(by_place: Array) -> tuple[Array, float]:
-        """Share the gains of a tie's places among its items; and give the sum of all places' gains."""
-        so_far = np.append(0.0, np.cumsum(by_place))
-        first = np.minimum(found.above, len(by_place)).astype(np.int64)
-        after = np.minimum(found.above + found.tied, len(by_place)).astype(np.int64)
-        return found.scale * (so_far[after] - so_far[first]) / found.tied, float(so_far[-1])
+    def mean_gain(by_place: Array, rows: Rows) -> InfluenceExpansion:
+        gains = found.scale * shared_gains(by_place, found.above, found.tied)
+        return _doubly_robust(rows, gains, float(by_place.sum()))
 
-    def mean_gain(by_place: Callable[[int], Array]) -> Callable[[Rows], InfluenceExpansion]:
-        def formula(rows: Rows) -> InfluenceExpansion:
-            gains, of_user = gained(by_place(min(depth, rows.log.n_items)))
-            return _doubly_robust(rows, gains, of_user)
+    def of_metric(metric: str) -> Callable[[Rows], InfluenceExpansion]:
+        return lambda rows: mean_gain(place_gains(depth, min(depth, rows.log.n_items))[metric], rows)
 
-        return formula
+    def recall(rows: Rows) -> InfluenceExpansion:
+        hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
+        return _ratio(hits, _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items)))
 
-    discounts = mean_gain(_discounts)
-    return {
-        f"dcg@{depth}": discounts,
-        f"ndcg@{depth}": mean_gain(lambda count: _discounts(count) / _discounts(count).sum()),
-        f"precision@{depth}": mean_gain(lambda count: np.ones(count) / depth),
-        f"recall@{depth}": lambda rows: _ratio(
-            mean_gain(np.ones)(rows), _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items))
-        ),
-    }
+    return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
 
 
 def largest(name: str, n_items: int) -> float:

@@ -39,6 +39,11 @@ class CorrectedLabels:
     slopes: tuple[Array, ...] = ()
     covariance: Array | None = None
 
+    def select(self, rows: npt.NDArray[Any]) -> CorrectedLabels:
+        """Return some of the labels, given by a mask or by numbers."""
+        slopes = tuple(by_rate[rows] for by_rate in self.slopes)
+        return CorrectedLabels(self.values[rows], self.variance[rows], slopes, self.covariance)
+
 
 def correct_labels(
     labels: npt.NDArray[Any],

@@ -66,6 +66,31 @@ class Draws:
         """How many were drawn apart from each other."""
         return int(self.clusters.max()) + 1
 
+    def effective_class(self, label: int) -> float:
+        """Return how many equally likely pairs those of one label are worth, by the answers as they were given."""
+        shares = self.shares[(self.labels.values > 0.5) == (label == 1)]
+        return float(shares.sum()) ** 2 / float(shares @ shares) if len(shares) else 0.0
+
+    def rates_variance(self, slopes: Array) -> float:
+        """Return what uncertain noise rates add, where they corrected the labels, to a mean with these slopes."""
+        labels = self.labels
+        if labels.covariance is None or not labels.slopes:
+            return 0.0
+        gradient = np.array([float((self.shares * slopes) @ by_rate) for by_rate in labels.slopes])
+        return float(gradient @ labels.covariance @ gradient)
+
+    def select(self, rows: npt.NDArray[np.bool_], shares: Array) -> Draws:
+        """Return some of the draws, with shares that add up to 1."""
+        return Draws(
+            self.users[rows],
+            self.items[rows],
+            self.labels.select(rows),
+            shares,
+            np.unique(self.clusters[rows], return_inverse=True)[1],
+            self.logged[rows],
+            self.facts | {"used": int(rows.sum())},
+        )
+
 
 def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
     """Return the pairs that a survey speaks for.
@@ -103,7 +128,9 @@ def self_selected(log: FeedbackLog) -> FeedbackLog:
     return log if log.unbiased is None else split_unbiased(log).self_selected
 
 
-def draws_of(survey: SurveySample, target: Target, log: FeedbackLog, rates: Rates | None) -> Draws:
+def draws_of(
+    survey: SurveySample, target: Target, log: FeedbackLog, rates: Rates | None, *, of_all: bool = True
+) -> Draws:
     """Put a survey's pairs together with what they stand for, and warn where they cannot be random.
 
     Parameters
@@ -112,6 +139,8 @@ def draws_of(survey: SurveySample, target: Target, log: FeedbackLog, rates: Rate
         Of one grid; pairs outside the target are left out.
     rates
         Of noise, where the survey's own labels have it.
+    of_all
+        Whether every pair of the target could have been drawn: then the pairs are held against the log.
     """
     if survey.noisy and rates is None:
         raise NoiseRateError("the survey's labels are noisy: give noise_rates, or an audit, to correct them")
@@ -141,8 +170,9 @@ def draws_of(survey: SurveySample, target: Target, log: FeedbackLog, rates: Rate
     if found.groups < 3:
         raise SurveyError(f"a survey needs draws of at least 3 clusters to tell its own error; it has {found.groups}")
     _warn_of_few(found)
-    _refuse_logged(found, target, own)
-    _warn_of_activity(found, target, own)
+    if of_all:
+        _refuse_logged(found, target, own)
+        _warn_of_activity(found, target, own)
     return found
 
 

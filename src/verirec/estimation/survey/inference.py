@@ -74,7 +74,7 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     )
     parts = {
         "survey": spread * draws.groups / (draws.groups - 1 - len(mean.facts)),
-        "noise_rates": _rates_variance(mean, draws),
+        "noise_rates": draws.rates_variance(mean.slopes),
         "sample": mean.base_variance,
     }
     error = float(np.sqrt(sum(parts.values())))
@@ -87,13 +87,13 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     return Estimate(value, error, bounds, confidence, facts)
 
 
-def _rates_variance(mean: Mean, draws: Draws) -> float:
-    """Return what uncertain noise rates add, where they corrected the survey's own labels."""
-    labels = draws.labels
-    if labels.covariance is None or not labels.slopes:
-        return 0.0
-    gradient = np.array([float((draws.shares * mean.slopes) @ by_rate) for by_rate in labels.slopes])
-    return float(gradient @ labels.covariance @ gradient)
+def power_of(observed: Array, predicted: Array, shares: Array) -> float:
+    """Return the slope of what was observed on what was predicted, between 0 and 1."""
+    centred = predicted - float(shares @ predicted)
+    # Weights enter squared, as they do in the variance.
+    weighted = shares**2 * centred
+    spread = float(weighted @ centred)
+    return min(max(float(weighted @ (observed - float(shares @ observed))) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 def intercept(logits: Array, draws: Draws) -> float:

@@ -16,7 +16,7 @@ from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of
-from verirec.estimation.survey.inference import Mean, inferred, intercept
+from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
@@ -109,12 +109,13 @@ class SurveyProblem:
         rates: Rates | None,
         *,
         exclude: Any = None,
+        of_all: bool = True,
         sample: int | None = None,
         seed: int = 0,
     ) -> SurveyProblem:
-        """Check a survey against the log's grid, and put both together."""
+        """Check a survey against the log's grid, and put both together; `of_all` as in `draws_of`."""
         target = target_of(survey, log, exclude)
-        return cls(log, target, draws_of(survey, target, log, rates), rates, sample, seed)
+        return cls(log, target, draws_of(survey, target, log, rates, of_all=of_all), rates, sample, seed)
 
     @cached_property
     def label_model(self) -> LabelProbabilities:
@@ -181,7 +182,7 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
     draws, q = problem.draws, problem.expected_labels
     expected = q.cells(draws.users, draws.items)
     predicted = judged.if_negative + expected * judged.difference
-    power = _power(judged.if_negative + draws.labels.values * judged.difference, predicted, draws.shares)
+    power = power_of(judged.if_negative + draws.labels.values * judged.difference, predicted, draws.shares)
     constants = judged.if_negative - power * predicted
     typical = float(draws.shares @ constants), float(draws.shares @ judged.difference)
     return Mean(
@@ -192,15 +193,6 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
         power**2 * judged.expected_variance,
         {"power": power},
     )
-
-
-def _power(observed: Array, predicted: Array, shares: Array) -> float:
-    """Return the slope of what was observed on what was predicted, between 0 and 1."""
-    centred = predicted - float(shares @ predicted)
-    # Weights enter squared, as they do in the variance.
-    weighted = shares**2 * centred
-    spread = float(weighted @ centred)
-    return min(max(float(weighted @ (observed - float(shares @ observed))) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]

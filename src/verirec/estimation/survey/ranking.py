@@ -1,0 +1,186 @@
+"""How well a recommender ranks, by a survey: of all pairs for AUC and recall, of top pairs for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.cells import CellValues
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import totals
+from verirec.estimation.bounded import within_range
+from verirec.estimation.inputs import Rates
+from verirec.estimation.intervals import Estimate
+from verirec.estimation.ranking_formulas import place_gains, shared_gains
+from verirec.estimation.survey.auc import auc_by_survey
+from verirec.estimation.survey.draws import FEWEST, Draws, target_of
+from verirec.estimation.survey.inference import Mean, inferred, power_of
+from verirec.estimation.survey.problem import SurveyProblem
+from verirec.estimation.survey.tops import RankedTarget, Walked, level_of
+from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
+
+Array = npt.NDArray[np.float64]
+
+_HITS: Final = "hits"
+
+
+def ranking_by_survey(
+    values: CellValues,
+    survey: SurveySample,
+    log: FeedbackLog,
+    rates: Rates | None,
+    depths: Sequence[int],
+    *,
+    exclude: Any = None,
+    confidence: float = 0.95,
+) -> dict[str, Estimate]:
+    r"""Estimate what a survey can tell of a ranking, by name.
+
+    With g the gain of a pair's place and w the inverse of its probability to be drawn, DCG and its relatives are gains
+    times a mean label, :math:`G\,[\lambda \bar q_g + \sum w g (y - \lambda q) / \sum w g]`: pairs that are not among
+    their user's k best count for nothing, so that a survey of top pairs alone will do. AUC and recall speak of all
+    pairs and need a survey of all. What fewer than 10 surveyed pairs would tell is left out.
+    """
+    target = target_of(survey, log, exclude)
+    ranked = RankedTarget(values, target, max(depths))
+    kept = survey.select(target.holds(survey.users, survey.items)) if len(target.left_out) else survey
+    places = ranked.places(kept.users, kept.items)
+    spans = _spans(kept, places, max(depths), ranked)
+    problem = SurveyProblem.of(survey, log, rates, exclude=exclude, of_all=spans)
+    found = _Surveyed(ranked, problem, places, tuple(depths), spans, confidence)
+    return found.estimates()
+
+
+def _spans(survey: SurveySample, places: tuple[Array, Array], depth: int, ranked: RankedTarget) -> bool:
+    """Tell whether as many of the surveyed pairs are among their user's best as of random pairs would be."""
+    weights = (
+        np.ones(len(survey)) if survey.probabilities is None else survey.probabilities.max() / survey.probabilities
+    )
+    shares = weights / weights.sum()
+    depth = min(depth, ranked.target.shape[1])
+    among = float(shares @ shared_gains(np.ones(depth), *places))
+    expected = depth * len(ranked.target.users) / len(ranked.target)
+    effective = 1 / float(shares @ shares)
+    chance = np.sqrt(max(expected * (1 - expected), 0.0) / effective)
+    return bool(abs(among - expected) <= BEYOND_CHANCE * chance + BEYOND_CHANCE / effective)
+
+
+@dataclass(frozen=True, eq=False)
+class _Surveyed:
+    """A ranking and a survey, put together."""
+
+    ranked: RankedTarget
+    problem: SurveyProblem
+    places: tuple[Array, Array]
+    depths: tuple[int, ...]
+    spans: bool
+    confidence: float
+
+    @property
+    def draws(self) -> Draws:
+        return self.problem.draws
+
+    @cached_property
+    def expected(self) -> Array:
+        """q of the surveyed pairs."""
+        return self.problem.expected_labels.cells(self.draws.users, self.draws.items)
+
+    @cached_property
+    def gains(self) -> dict[str, Array]:
+        """By metric and depth, the gain of each place; hits are what recall counts."""
+        found: dict[str, Array] = {}
+        for depth in self.depths:
+            count = min(depth, self.ranked.target.shape[1])
+            found |= {f"{name}@{depth}": by_place for name, by_place in place_gains(depth, count).items()}
+            found[f"{_HITS}@{depth}"] = np.ones(count)
+        return found
+
+    @cached_property
+    def own_scores(self) -> Array:
+        return np.asarray(self.ranked.values.at(self.draws.users, self.draws.items), dtype=np.float64)
+
+    @cached_property
+    def levels(self) -> Array | None:
+        return self.ranked.levels(self.own_scores) if self.spans else None
+
+    @cached_property
+    def walked(self) -> Walked:
+        return self.ranked.walk(self.problem.expected_labels, self.gains, self.levels)
+
+    def estimates(self) -> dict[str, Estimate]:
+        found = {}
+        if self.levels is not None:
+            levels = level_of(self.own_scores, self.levels)
+            found["auc"] = auc_by_survey(levels, self.expected, self.walked, self.draws, self.confidence)
+        for depth in self.depths:
+            for metric in place_gains(depth, 1):
+                name = f"{metric}@{depth}"
+                if self._enough(name):
+                    found[name] = self._gained(name)
+            if self.spans and self._enough(f"{_HITS}@{depth}"):
+                found[f"recall@{depth}"] = self._recall(depth)
+        return found
+
+    def _own_gains(self, name: str) -> Array:
+        return shared_gains(self.gains[name], *self.places)
+
+    def _enough(self, name: str) -> bool:
+        best = self._own_gains(name) > 0
+        return int(best.sum()) >= FEWEST and len(np.unique(self.draws.clusters[best])) >= 3
+
+    def _mean_label(self, name: str) -> tuple[Mean, Draws, npt.NDArray[np.bool_], float]:
+        """Return the mean label of the best pairs, weighted by gain; on which draws it rests; and all gains."""
+        gains = self._own_gains(name)
+        best = gains > 0
+        shares = (self.draws.shares * gains)[best]
+        draws, q = self.draws.select(best, shares / shares.sum()), self.expected[best]
+        power = power_of(draws.labels.values, q, draws.shares)
+        all_of, expected, variance = self.walked.gains(name)
+        typical = -power * float(draws.shares @ q), 1.0
+        base = power * expected / all_of
+        mean = Mean(base, -power * q, np.ones(len(q)), typical, (power / all_of) ** 2 * variance, {"power": power})
+        return mean, draws, best, all_of
+
+    def _gained(self, name: str) -> Estimate:
+        mean, draws, _, all_of = self._mean_label(name)
+        found = inferred(mean, draws, self.confidence, {"source": "survey"} | self.problem.facts())
+        value, *ends = (min(max(part, 0.0), 1.0) * all_of for part in (found.value, *found.interval))
+        outside = {} if 0 <= found.value <= 1 else {"outside": found.value * all_of}
+        return replace(
+            found,
+            value=value,
+            interval=(ends[0], ends[1]),
+            standard_error=found.standard_error * all_of,
+            diagnostics=found.diagnostics | outside,
+        )
+
+    def _recall(self, depth: int) -> Estimate:
+        r"""Divide hits by likes, both by survey: the variance is that of :math:`(h - R\,b) / \bar b`."""
+        mean, among, best, all_of = self._mean_label(f"{_HITS}@{depth}")
+        draws, labels = self.draws, self.draws.labels.values
+        per_user = len(self.ranked.target) / len(self.ranked.target.users)
+        hit_values = mean.constants + among.labels.values
+        hits = all_of * (mean.base + float(among.shares @ hit_values))
+        power = power_of(labels, self.expected, draws.shares)
+        values = labels - power * self.expected
+        liked = per_user * (power * float(self.walked.spread[0].sum()) + float(draws.shares @ values))
+        recall = hits / max(liked, np.finfo(float).tiny)
+        of_hits, by_hit = np.zeros(len(draws)), np.zeros(len(draws))
+        of_hits[best] = all_of * among.shares * (hit_values - float(among.shares @ hit_values))
+        by_hit[best] = all_of * among.shares
+        of_liked = per_user * draws.shares * (values - float(draws.shares @ values))
+        sums = totals(draws.clusters, (of_hits - recall * of_liked) / liked, draws.groups)
+        slopes = (by_hit - recall * per_user * draws.shares) / liked
+        parts = {
+            "survey": float(sums @ sums) * draws.groups / (draws.groups - 3),
+            "noise_rates": draws.rates_variance(slopes / draws.shares),
+            "sample": mean.base_variance * (all_of / liked) ** 2,
+        }
+        error = float(np.sqrt(sum(parts.values())))
+        facts = among.facts | {"source": "survey", "variance": parts} | self.problem.facts()
+        return within_range(Estimate(recall, error, (recall, recall), self.confidence, facts))
