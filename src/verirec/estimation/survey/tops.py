@@ -19,7 +19,7 @@ from verirec.exceptions import PredictionError
 
 Array = npt.NDArray[np.float64]
 
-MOST_CELLS: Final = 200_000_000
+MOST_CELLS: Final = 50_000_000
 """Scores that are looked at: of larger targets, those of a random sample of users."""
 LEVELS: Final = 4_096
 """Of scores, between which pairs count as tied."""
