@@ -251,6 +251,21 @@ def test_the_same_seed_gives_the_same_range():
     assert FOLDS > 1
 
 
+def test_the_headline_is_the_range_unless_there_is_a_survey():
+    of = world()
+    random = np.random.default_rng(0)
+    users, items = random.integers(60, size=150), random.integers(80, size=150)
+    survey = vr.SurveySample(users, items, of.true_labels[users, items])
+    rows = np.arange(0, len(of.log), 5)
+    at = of.log.users[rows], of.log.items[rows]
+    audit = vr.AuditSample(*at, of.true_labels[at])
+    options = {"audit": audit, "selection": vr.SelectionRange()}
+    alone = vr.estimate(sharp(of), of.log, **options)
+    assert alone.headline == "ome-dr"
+    assert isinstance(alone["ome-dr"], vr.EstimateRange)
+    assert vr.estimate(sharp(of), of.log, survey=survey, **options).headline == "survey-ppi"
+
+
 def refusals():
     of = world()
     f, log = sharp(of), of.log

@@ -41,6 +41,8 @@ class Estimator:
         Whether it uses propensities at all.
     linear
         Whether it is linear in the labels, so that it is monotone in each noise rate.
+    audited
+        Whether an audit's true labels are in it: then any noise rates will do, or none.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Estimator:
     needs_all_propensities: bool = False
     uses_propensities: bool = True
     linear: bool = True
+    audited: bool = False
 
     @property
     def plain_name(self) -> str:
@@ -81,13 +84,21 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 }
 
 
+AUDIT_ESTIMATORS: Final = {
+    "audited-dr": Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, audited=True)
+}
+"""Those with an audit's true labels in them: `verirec.estimation.audited` has what these add."""
 SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi")
 """Those that rest on a survey; `verirec.estimation.survey` has their formulas."""
-_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *SURVEY_ESTIMATORS)
+_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *AUDIT_ESTIMATORS, *SURVEY_ESTIMATORS)
+_BY_LOG: Final = ESTIMATORS | AUDIT_ESTIMATORS
 
 
 class Chosen(NamedTuple):
-    """Estimators by what they rest on; and the name of the log's that becomes a range, if one does."""
+    """Estimators by what they rest on: the log, with or without an audit of it, and a survey.
+
+    `ranged` is the name of the log's that becomes a range, if one does.
+    """
 
     log: list[Estimator]
     survey: list[str]
@@ -109,15 +120,17 @@ class Chosen(NamedTuple):
         return Chosen(others, self.survey, name)
 
 
-def chosen_by_source(names: str | Sequence[str] | None, *, with_rates: bool, with_survey: bool = False) -> Chosen:
+def chosen_by_source(
+    names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False
+) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
 
     Parameters
     ----------
     names
         What was asked for.
-    with_rates, with_survey
-        Whether there are noise rates, and a survey.
+    with_rates, with_audit, with_survey
+        Whether there are noise rates, an audit, and a survey.
 
     Examples
     --------
@@ -126,26 +139,31 @@ def chosen_by_source(names: str | Sequence[str] | None, *, with_rates: bool, wit
     (['naive', 'ips', 'dr'], ['survey', 'survey-ppi'])
     """
     possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
+    possible += AUDIT_ESTIMATORS if with_audit else ()
     possible += SURVEY_ESTIMATORS if with_survey else ()
     if names is None:
         names = [name for name in _USUAL if name in possible]
     elif isinstance(names, str):
         names = possible if names == "all" else (names,)
     listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
-    every = (*ESTIMATORS, *SURVEY_ESTIMATORS)
+    every = (*_BY_LOG, *SURVEY_ESTIMATORS)
     unknown = [name for name in listed if not isinstance(name, str) or name not in every]
     if unknown or not listed:
         got = f"got {unknown[0]!r}" if unknown else "none was named"
         raise ParameterError(f"estimators must be among {', '.join(every)}; {got}")
-    missing = [name for name in dict.fromkeys(listed) if name not in possible]
-    if missing and missing[0] in SURVEY_ESTIMATORS:
-        raise ParameterError(f"survey must be given for estimators that rest on one: {missing[0]}")
+    found = list(dict.fromkeys(listed))
+    _refuse_without([name for name in found if name not in possible])
+    return Chosen([_BY_LOG[name] for name in found if name in _BY_LOG], [name for name in found if name not in _BY_LOG])
+
+
+def _refuse_without(missing: list[str]) -> None:
+    """Say what estimators need that is not there."""
+    for what, those in (("survey", SURVEY_ESTIMATORS), ("audit", tuple(AUDIT_ESTIMATORS))):
+        for name in missing:
+            if name in those:
+                raise ParameterError(f"{what} must be given for estimators that rest on one: {name}")
     if missing:
         raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(missing)}")
-    found = list(dict.fromkeys(listed))
-    return Chosen(
-        [ESTIMATORS[name] for name in found if name in ESTIMATORS], [name for name in found if name not in ESTIMATORS]
-    )
 
 
 def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:

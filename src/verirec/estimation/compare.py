@@ -7,16 +7,16 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
-from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, survey_results
 from verirec.losses import LossLike, get_loss
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
@@ -28,6 +28,7 @@ def compare(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
     selection: SelectionRange | None = None,
@@ -48,7 +49,9 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, survey, exclude, selection, estimators, loss, imputation, confidence, clip, sample
+    log, propensities, noise_rates, audit, survey, exclude, selection, estimators
+        As in `estimate`.
+    loss, imputation, confidence, clip, sample
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
@@ -64,20 +67,18 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    selected = chosen_for(estimators, noise_rates, survey, exclude, selection)
-    noise = checked_noise(noise_rates, judgeable(log))
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
-    losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
+    losses = LossDifference(*(cell_losses(each, log, loss, clip, counts_grid=True) for each in (first, second)))
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
-    if selected.log or selected.ranged:
-        pairs = LoggedPairs(log, as_propensities(propensities, log))
-    if selected.log:
-        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        one, two = (make_problem(each, pairs, selected.log, **given) for each in (first, second))
+    if pairs is not None and selected.log:
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        one, two = (make_problem(each, pairs, selected.log, **how) for each in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
-    if selected.ranged:
+    if pairs is not None and selected.ranged:
         found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]
     if survey is not None:
         found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]

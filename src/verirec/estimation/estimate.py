@@ -8,16 +8,16 @@ from typing import Any, Literal
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_noise, checked_sample, judgeable
+from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
-from verirec.estimation.setup import cell_losses, chosen_for, drawn_seed, make_problem
+from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 
@@ -28,6 +28,7 @@ def estimate(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
     selection: SelectionRange | None = None,
@@ -46,7 +47,8 @@ def estimate(
 
     A log shows o (which pairs) and r (what was said of them), neither at random nor always right. Each estimator of the
     log corrects for none, one or both, and is right if its propensities and noise rates are
-    (`verirec.estimation.formulas`). With a survey there are estimators that are right whatever they are
+    (`verirec.estimation.formulas`). With an audit "audited-dr" is right whatever the noise is, if its propensities are
+    (`verirec.estimation.audited`). With a survey there are estimators that are right whatever they are
     (`verirec.estimation.survey`): go by `survey-ppi`, the result's `headline`.
 
     Parameters
@@ -62,6 +64,8 @@ def estimate(
     noise_rates
         Known or estimated rates, one for all or by group; or a `NoiseRegion`: then each OME estimate is an
         `EstimateRange`.
+    audit
+        True labels of logged pairs: adds the estimator "audited-dr", and gives noise rates where none are given.
     survey
         True labels of random pairs: adds the estimators "survey" and "survey-ppi".
     exclude
@@ -70,7 +74,8 @@ def estimate(
         How much more readily people may log what they like, such as `SelectionRange(0, 3)`: the estimate "ome-dr", or
         "dr" without noise rates, is then an `EstimateRange` over all of it.
     estimators
-        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of a survey.
+        Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
+        survey.
     loss
         "log", "squared", "absolute", or a function of (f, y).
     imputation
@@ -101,22 +106,20 @@ def estimate(
     >>> round(result["naive"].value, 2), round(result["ome-dr"].value, 2), round(world.true_inaccuracy(shares), 2)
     (0.71, 0.67, 0.68)
     """
-    selected = chosen_for(estimators, noise_rates, survey, exclude, selection)
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    noise = checked_noise(noise_rates, judgeable(log))
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
-    if selected.log or selected.ranged:
-        pairs = LoggedPairs(log, as_propensities(propensities, log))
-    if selected.log:
-        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        problem = make_problem(predictions, pairs, selected.log, **given)
+    if pairs is not None and selected.log:
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        problem = make_problem(predictions, pairs, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
-    if selected.ranged:
+    if pairs is not None and selected.ranged:
         ranged = RangeProblem.of(pairs, selection, noise, **options)
         found[selected.ranged] = judge_by_range(ranged, [losses], level, least=losses.loss.least)[0]
     if survey is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,13 @@ Array = npt.NDArray[np.float64]
 
 _STEEPEST: Final = 50.0
 """Largest shift of a log-odds by the stable estimator's tilt, at the imputed error furthest from their mean."""
+
+
+class AuditVariance(NamedTuple):
+    """Variances of an estimate that an audit's true labels are in: of who rates what, and of who was audited."""
+
+    selection: float
+    audit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +59,8 @@ class InfluenceExpansion:
         Whether `label_slopes` are all that the labels do; not so where a tilt or a targeted step depends on them too.
     as_sample
         True where the rows are taken for a simple random sample: the interval knows nothing of propensities.
+    audit
+        What an audit's true labels leave of the variance, where they are in the estimate.
     facts
         What to report besides.
     """
@@ -66,6 +75,7 @@ class InfluenceExpansion:
     sampled: Array | None = None
     label_slopes_exact: bool = False
     as_sample: bool = False
+    audit: AuditVariance | None = None
     facts: dict[str, float] = field(default_factory=dict)
 
     @property

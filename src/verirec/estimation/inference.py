@@ -5,17 +5,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from verirec.data.predictions import LinkedFactors
+from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
-from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
+from verirec.estimation.rows import Rows
 from verirec.exceptions import MisfitWarning, OverlapWarning, ScoreWarning, warn_caller
 from verirec.losses import NoiseRegion
 
@@ -52,6 +54,8 @@ def judge(
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = problem.linearised(estimator, rates)
+        if estimator.audited:
+            linearised, gradient = with_true_labels(linearised, rows), None
         found = normal_estimate(linearised, rows, gradient, confidence, problem.facts)
         if draws is not None:
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
@@ -82,6 +86,8 @@ def judge_difference(
         difference = _minus(one, replace(two, terms=_no_terms, imputed=None))
         del one, two
         gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
+        if estimator.audited:
+            difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
     results = _at_rates_or_region(at, estimators, noise)
@@ -92,6 +98,21 @@ def judge_difference(
         _warn_of_scores(problem)
         problem.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
+
+
+def judge_metric(
+    formula: Callable[[Rows], InfluenceExpansion], rows: Rows, confidence: float, facts: dict[str, Any]
+) -> Estimate:
+    """Apply the formula of a metric to rows; where these were audited, with the true labels in it.
+
+    A metric need not be linear in the labels: its value and slopes are those at labels put right.
+    """
+    found = formula(rows)
+    if rows.pairs.audited is None:
+        return normal_estimate(found, rows, rate_gradient(formula, rows, found), confidence, facts)
+    right = formula(with_labels_put_right(rows))
+    corrected = with_true_labels(replace(found, label_slopes=right.label_slopes), rows)
+    return normal_estimate(replace(corrected, value=right.value), rows, None, confidence, facts)
 
 
 def _minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
@@ -119,11 +140,11 @@ def _at_rates_or_region(
     """Return each estimator's estimate at the rates, or its range over a region."""
     if not isinstance(noise, NoiseRegion):
         return {one.name: at(one, noise) for one in estimators}
-    found: dict[str, Estimate | EstimateRange] = {
-        one.name: at(one, None) for one in estimators if not one.noise_corrected
-    }
+    # An audit's labels put any rates right: with these estimators none are needed.
+    bounded = [one for one in estimators if one.noise_corrected and not one.audited]
+    found: dict[str, Estimate | EstimateRange] = {one.name: at(one, None) for one in estimators if one not in bounded}
     for linear, points in ((True, noise.corners), (False, noise.lattice)):
-        those = [one for one in estimators if one.noise_corrected and one.linear == linear]
+        those = [one for one in bounded if one.linear == linear]
         # Point by point: what is made of the rows at one of them then serves all estimators.
         at_points = [[at(one, point) for one in those] for point in points] if those else []
         for one, estimates in zip(those, zip(*at_points, strict=True), strict=True):

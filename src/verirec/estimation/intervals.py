@@ -114,7 +114,9 @@ def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Ar
     - noise: :math:`\sum p\, b^2\, Var(\tilde r \mid r^*)`, what wrong labels add on top;
     - propensities: what having estimated them changes, mostly for the better;
     - noise rates: :math:`g^\top \Sigma g` (the delta method);
-    - sample: of the unobserved pairs, where not all were visited.
+    - sample: of the unobserved pairs, where not all were visited;
+    - audit: of which pairs were audited, where true labels are in the estimate: these take the place of noise and
+      noise rates.
 
     Where an estimator takes the log for a random sample it is :math:`\sum A^2`, and noise is in it already.
     """
@@ -124,7 +126,10 @@ def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Ar
         parts["selection"] = float(squares.sum())
     else:
         parts["selection"] = float((1 - rows.p) @ squares)
-        parts["noise"] = max(float((rows.p * linearised.label_slopes**2) @ rows.labels.variance), 0.0)
+        if linearised.audit is None:
+            parts["noise"] = max(float((rows.p * linearised.label_slopes**2) @ rows.labels.variance), 0.0)
+        else:
+            parts |= linearised.audit._asdict()
         change = rows.propensities.variance_change(rows.log, linearised.p_slopes, linearised.influence)
         # Learning propensities cannot make an estimate better than knowing every label.
         parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])

@@ -10,16 +10,16 @@ import numpy as np
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.bounded import within_range
-from verirec.estimation.formulas import InfluenceExpansion
+from verirec.estimation.gathering import logged_pairs, noise_in_hand
+from verirec.estimation.inference import judge_metric
 from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of_unweighted_audit
-from verirec.estimation.intervals import Estimate, EstimateRange, normal_estimate
+from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.places import places
-from verirec.estimation.problem import rate_gradient
-from verirec.estimation.ranking_formulas import at_depth, auc, largest
-from verirec.estimation.rows import LoggedPairs, Rows
+from verirec.estimation.ranking_formulas import Metric, at_depth, auc, largest
+from verirec.estimation.rows import Rows
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
 from verirec.losses import NoiseRegion
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 
 
 def ranking_by_log(
@@ -29,37 +29,37 @@ def ranking_by_log(
     noise: Noise,
     depths: list[int],
     level: float,
+    *,
     only: list[str] | None = None,
+    audit: AuditSample | None = None,
 ) -> dict[str, Any]:
-    """Go by the log, and by what is known of its selection and noise; all metrics, or some."""
+    """Go by the log, and by what is known of its selection and noise; all metrics, or some.
+
+    With an audit its true labels are in them, and any noise rates will do: of a region none are needed.
+    """
     refuse_weights(log, ["ranking estimates"])
-    fitted = as_propensities(propensities, log)
-    pairs, nothing = LoggedPairs(log, fitted), np.zeros(len(log))
+    pairs, nothing = logged_pairs(log, propensities, audit), np.zeros(len(log))
+    fitted, source = pairs.propensities, "log" if audit is None else "audit"
+    noise = noise_in_hand(noise, pairs, audit)
     formulas = _formulas(values, log, depths)
-    facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log), "source": "log"}
+    facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log), "source": source}
 
     def at(rates: Rates | None) -> dict[str, Estimate]:
         rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
         _refuse_one_class(rows)
-        results = {}
-        for name, formula in formulas.items():
-            if only is None or name in only:
-                linearised = formula(rows)
-                gradient = rate_gradient(formula, rows, linearised)
-                results[name] = normal_estimate(linearised, rows, gradient, level, facts)
-        return results
+        names = formulas if only is None else only
+        return {name: judge_metric(formulas[name], rows, level, facts) for name in names}
 
-    if isinstance(noise, NoiseRegion):
+    if isinstance(noise, NoiseRegion) and audit is None:
         return dict(_over_region(lambda rates: _bounded(at(rates), log), noise))
-    found = at(noise)
-    warn_of_unweighted_audit(fitted, noise)
+    rates = None if isinstance(noise, NoiseRegion) else noise
+    found = at(rates)
+    warn_of_unweighted_audit(fitted, rates)
     _warn_if_impossible(found)
     return dict(_bounded(found, log))
 
 
-def _formulas(
-    values: CellValues, log: FeedbackLog, depths: list[int]
-) -> dict[str, Callable[[Rows], InfluenceExpansion]]:
+def _formulas(values: CellValues, log: FeedbackLog, depths: list[int]) -> dict[str, Metric]:
     """Return the metrics as functions of the rows."""
     own = values.at(log.users, log.items)
     standing = places(values, log, max(depths))
@@ -70,7 +70,7 @@ def _formulas(
             "on them, and its intervals are not to be trusted",
             OverlapWarning,
         )
-    found: dict[str, Callable[[Rows], InfluenceExpansion]] = {"auc": lambda rows: auc(rows, own)}
+    found: dict[str, Metric] = {"auc": lambda rows: auc(rows, own)}
     for depth in depths:
         found |= at_depth(depth, standing)
     return found

@@ -17,6 +17,7 @@ from verirec.estimation.survey.ranking import ranking_by_survey
 from verirec.exceptions import ParameterError, SurveyWarning, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
 
@@ -26,6 +27,7 @@ def estimate_ranking(
     *,
     propensities: Any = None,
     noise_rates: Noise = None,
+    audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
     k: int | Iterable[int] = 5,
@@ -51,12 +53,13 @@ def estimate_ranking(
     ----------
     scores
         As `estimate`'s predictions, for all pairs; only their order counts.
-    log, propensities, noise_rates, confidence
-        As in `estimate`. Without noise rates nothing is corrected for noise.
+    log, propensities, noise_rates, audit, confidence
+        As in `estimate`. Without noise rates and audit nothing is corrected for noise; with an audit its true labels
+        are in all metrics of the log, which are then right whatever the noise is, if the propensities are.
     survey, exclude
         True labels of random pairs, which make an answer right whatever people log, and pairs to leave out (`exclude`,
         as in `estimate`). A survey of all pairs tells AUC and recall; one of top pairs tells what has a depth.
-        `diagnostics["source"]` is "survey" for these, and "log" for what the survey has too few pairs for.
+        `diagnostics["source"]` is "survey" for these, and "log", or "audit", for what it has too few pairs for.
     k
         Depth, or several.
 
@@ -78,7 +81,7 @@ def estimate_ranking(
     if survey is None:
         if exclude is not None:
             raise ParameterError("exclude is for a survey, whose pairs say which are left; give survey=... too")
-        return Estimates(ranking_by_log(values, log, propensities, noise, depths, level), what)
+        return Estimates(ranking_by_log(values, log, propensities, noise, depths, level, audit=audit), what)
     found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
     names = ["auc", *(f"{metric}@{depth}" for depth in depths for metric in METRICS)]
     lacking = [name for name in names if name not in found]
@@ -88,7 +91,7 @@ def estimate_ranking(
             "propensities and noise rates (a survey of top pairs tells what has a depth, one of all pairs auc)",
             SurveyWarning,
         )
-        found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking)
+        found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking, audit=audit)
     return Estimates({name: found[name] for name in names}, what)
 
 

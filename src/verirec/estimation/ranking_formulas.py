@@ -22,6 +22,7 @@ from verirec.estimation.unobserved import Unobserved
 from verirec.nuisance.imputation import impute_constant
 
 Array = npt.NDArray[np.float64]
+Metric = Callable[[Rows], InfluenceExpansion]
 
 METRICS: Final = ("dcg", "ndcg", "precision", "recall")
 """Those that have a depth, in the order in which they are told."""
@@ -60,14 +61,14 @@ def shared_gains(by_place: Array, above: Array, tied: Array) -> Array:
     return np.asarray((so_far[after] - so_far[first]) / tied)
 
 
-def at_depth(depth: int, found: Places) -> dict[str, Callable[[Rows], InfluenceExpansion]]:
+def at_depth(depth: int, found: Places) -> dict[str, Metric]:
     """Return the metrics at a depth as functions of the rows."""
 
     def mean_gain(by_place: Array, rows: Rows) -> InfluenceExpansion:
         gains = found.scale * shared_gains(by_place, found.above, found.tied)
         return _doubly_robust(rows, gains, float(by_place.sum()))
 
-    def of_metric(metric: str) -> Callable[[Rows], InfluenceExpansion]:
+    def of_metric(metric: str) -> Metric:
         return lambda rows: mean_gain(place_gains(depth, min(depth, rows.log.n_items))[metric], rows)
 
     def recall(rows: Rows) -> InfluenceExpansion:

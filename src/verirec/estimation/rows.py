@@ -16,6 +16,7 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisance.imputation import ImputedLabels
+from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
@@ -25,10 +26,19 @@ RATE_STEP: Final = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class LoggedPairs:
-    """What a log's n rows are, whichever recommender is judged on them: any number of problems can share it."""
+    """What a log's n rows are, whichever recommender is judged on them: any number of problems can share it.
+
+    Parameters
+    ----------
+    log, propensities
+        Of one grid.
+    audited
+        The rows whose true labels are known, if there was an audit.
+    """
 
     log: FeedbackLog
     propensities: Propensities
+    audited: AuditedRows | None = None
 
     @cached_property
     def p(self) -> Array:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.catalogue import Chosen, Estimator, chosen_by_source
+from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weights
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import ParameterError, PredictionError
+from verirec.exceptions import PredictionError
 from verirec.losses import LossLike, get_loss
 from verirec.randomness import RandomState, as_generator
-
-
-def chosen_for(
-    names: str | Sequence[str] | None, noise_rates: Any, survey: Any, exclude: Any, selection: Any = None
-) -> Chosen:
-    """Look estimators up; where pairs are left out, a survey's and a range alone: a log's rows would stand for all."""
-    with_rates = noise_rates is not None
-    found = chosen_by_source(names, with_rates=with_rates, with_survey=survey is not None)
-    if selection is not None:
-        found = found.with_range(with_rates=with_rates)
-    if exclude is None or not found.log:
-        return found
-    if names is None and (found.survey or found.ranged):
-        return found._replace(log=[])
-    raise ParameterError(
-        f"exclude needs a survey, and estimators that rest on it alone: {', '.join(one.name for one in found.log)} "
-        "would speak of all pairs"
-    )
 
 
 def drawn_seed(random_state: RandomState) -> int:

@@ -319,10 +319,32 @@ def test_warnings_and_errors_name_the_group(grouped):
         (([0.0], [0], [1]), PositionError, r"^the audit's users must be integers \(positions\); got float64$"),
         ((["ann"], [0], [1]), PositionError, r"^the audit's users must be integers \(positions\)"),
         (([[0]], [0], [1]), PositionError, r"^the audit's users must be a flat array of positions"),
+        (([0, 1], [0, 1], [1, 0], [0.5]), AuditError, "^an audit's probabilities must be one a pair, 2; got 1$"),
+        (([0, 1], [0, 1], [1, 0], [0.5, 0]), AuditError, r"^the audit's probabilities must be above 0 .*first: 0\)$"),
+        (([0, 1], [0, 1], [1, 0], [-0.5, 1]), AuditError, r"at most 1; 1 of 2 are not \(first: -0.5\)$"),
+        (([0, 1], [0, 1], [1, 0], [1.5, np.nan]), AuditError, r"at most 1; 2 of 2 are not \(first: 1.5\)$"),
+        (([0, 1], [0, 1], [1, 0], [np.nan, 1]), AuditError, r"at most 1; 1 of 2 are not \(first: nan\)$"),
+        (([0], [0], [1], ["half"]), AuditError, "^the audit's probabilities must be numbers; got <U4$"),
     ],
 )
 def test_what_is_no_audit_is_refused(arguments, error, message):
     check_refusal(lambda: vr.AuditSample(*arguments), error, message)
+
+
+def test_pairs_carry_their_probabilities_into_the_log(world):
+    users, items = world.log.users[[5, 2]], world.log.items[[5, 2]]
+    found = vr.AuditSample(users, items, [1, 0], [0.25, 1]).rows_in(world.log)
+    assert found.rows.tolist() == [5, 2]
+    assert found.probabilities.tolist() == [0.25, 1]
+    simple = vr.AuditSample(users, items, [1, 0]).rows_in(world.log)
+    assert simple.probabilities.tolist() == [2 / len(world.log)] * 2
+
+
+@pytest.mark.parametrize(("column", "expected"), [("probability", [0.5, 0.25]), ("weight", [2, 4])])
+def test_a_file_may_say_how_likely_each_pair_was_to_be_audited(tmp_path, column, expected):
+    log = vr.FeedbackLog.from_arrays([0, 1, 1], [0, 0, 1], [1, 0, 1], n_users=2, n_items=2)
+    (tmp_path / "audit.csv").write_text(f"user,item,true_label,{column}\n0,0,1,{expected[0]}\n1,1,0,{expected[1]}\n")
+    assert vr.AuditSample.from_file(tmp_path / "audit.csv", log).probabilities.tolist() == [0.5, 0.25]
 
 
 def test_true_labels_may_be_booleans():

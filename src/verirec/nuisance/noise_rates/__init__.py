@@ -1,8 +1,9 @@
 """How often labels are wrong: from an audit, from anchors, or a region of what is possible."""
 
 from verirec.nuisance.noise_rates.anchor import AnchorNoiseRates
-from verirec.nuisance.noise_rates.audit import AuditNoiseRates, AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates.audit import AuditNoiseRates, rates_from_audit
 from verirec.nuisance.noise_rates.plan import AuditPlan, plan_labels
+from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "AuditNoiseRates",
     "AuditPlan",
     "AuditSample",
+    "AuditedRows",
     "SeparabilityTest",
     "identified_region",
     "plan_labels",
