@@ -105,7 +105,7 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
     frame = survey.frame
     if frame is not None:
         checked_positions("the survey's frame", frame, log.n_users)
-    elif survey.clusters is None and _few_users(survey, log.n_users):
+    elif survey.clusters is None and survey.probabilities is None and _few_users(survey, log.n_users):
         frame = np.unique(survey.users)
         warn_caller(
             f"the survey's {len(survey):,} pairs are of {len(frame):,} users, far fewer than random pairs would be of: "
