@@ -95,7 +95,10 @@ _BY_LOG: Final = ESTIMATORS | AUDIT_ESTIMATORS
 
 
 class Chosen(NamedTuple):
-    """Estimators by what they rest on (the log, audited or not, or a survey), and the one that becomes a range."""
+    """Estimators by what they rest on: the log, with or without an audit of it, and a survey.
+
+    `ranged` is the name of the log's that becomes a range, if one does.
+    """
 
     log: list[Estimator]
     survey: list[str]

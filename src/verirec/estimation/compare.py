@@ -49,7 +49,9 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, audit, survey, exclude, selection, estimators, loss, imputation, clip
+    log, propensities, noise_rates, audit, survey, exclude, selection, estimators
+        As in `estimate`.
+    loss, imputation, confidence, clip, sample
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
@@ -65,17 +67,16 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    unless: dict[str, Any] = {"survey": survey, "exclude": exclude, "selection": selection}
-    pairs, noise, selected = gather(log, estimators=estimators, **given, **unless)
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
-    losses = LossDifference(*(cell_losses(given, log, loss, clip, counts_grid=True) for given in (first, second)))
+    losses = LossDifference(*(cell_losses(each, log, loss, clip, counts_grid=True) for each in (first, second)))
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if pairs is not None and selected.log:
-        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        one, two = (make_problem(each, pairs, selected.log, **given) for each in (first, second))
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        one, two = (make_problem(each, pairs, selected.log, **how) for each in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
     if pairs is not None and selected.ranged:
         found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]

@@ -108,16 +108,15 @@ def estimate(
     """
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    unless: dict[str, Any] = {"survey": survey, "exclude": exclude, "selection": selection}
-    pairs, noise, selected = gather(log, estimators=estimators, **given, **unless)
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if pairs is not None and selected.log:
-        given = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        problem = make_problem(predictions, pairs, selected.log, **given)
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        problem = make_problem(predictions, pairs, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
     if pairs is not None and selected.ranged:

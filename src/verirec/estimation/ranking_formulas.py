@@ -36,8 +36,8 @@ def place_gains(depth: int, count: int) -> dict[str, Array]:
     >>> {name: gains.round(2).tolist() for name, gains in place_gains(2, 2).items()}
     {'dcg': [1.0, 0.63], 'ndcg': [0.61, 0.39], 'precision': [0.5, 0.5]}
     """
-    by_place = discounts(count)
-    return {"dcg": by_place, "ndcg": by_place / by_place.sum(), "precision": np.ones(count) / depth}
+    discounts = _discounts(count)
+    return {"dcg": discounts, "ndcg": discounts / discounts.sum(), "precision": np.ones(count) / depth}
 
 
 def shared_gains(by_place: Array, above: Array, tied: Array) -> Array:
@@ -87,11 +87,10 @@ def largest(name: str, n_items: int) -> float:
     (1.0, 1.0)
     """
     metric, _, depth = name.partition("@")
-    return float(discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
+    return float(_discounts(min(int(depth), n_items)).sum()) if metric == "dcg" else 1.0
 
 
-def discounts(count: int) -> Array:
-    """Return what a liked item gains by place: :math:`1 / \\log_2(1 + j)`."""
+def _discounts(count: int) -> Array:
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 
 

@@ -29,7 +29,7 @@ FOLDS: Final = 4
 """Of the label model's cross-fitting."""
 _STRICTER: Final = 5.0
 """Times as rarely as an interval's an end may be wrong: the truth may lie at the very end of a range."""
-_SAMPLE: Final = 200_000
+_SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
 _STEEPEST: Final = 300.0
@@ -256,6 +256,12 @@ class _Calibrated:
         negative, difference = self.losses.cells(users, items)
         return negative, difference, self._features(self.known.model.cell_logits(users, items), difference)
 
+    @cached_property
+    def _widest(self) -> tuple[float, float]:
+        """The high and the low end, from sampled pairs."""
+        high = self.problem.selection.high
+        return self.sampled_end(False, high).value, self.sampled_end(True, high).value
+
     def sampled_end(self, below: bool, high: float) -> _End:
         """Work an end out from sampled pairs, for a delta of at most `high`."""
         negative, difference, features = self._sampled
@@ -275,7 +281,7 @@ class _Calibrated:
         mean, sample_variance = self.means[0 if below else 1]
         end = self.sampled_end(below, high)
         if high != self.problem.selection.high:
-            mean += end.value - self.sampled_end(below, self.problem.selection.high).value
+            mean += end.value - self._widest[below]
         problem, labels, (negative, difference) = self.problem, self.known.labels, self.rows
         share = len(problem.unlogged) / problem.n_pairs
         errors = (negative + labels.values * difference)[problem.logged]

@@ -42,11 +42,23 @@ def draw(probabilities: Array, count: int, random: np.random.Generator) -> npt.N
     ranks are drawn. Their inclusion probabilities are :math:`\pi` but for terms that vanish as the sum of
     :math:`\pi (1 - \pi)` grows, below a thousandth at a few dozen.
 
+    Parameters
+    ----------
+    probabilities
+        Above 0, shape (m,).
+
+    Returns
+    -------
+    Places, in random order, shape (count,).
+
     Examples
     --------
-    >>> sorted(draw(np.array([0.5, 1.0, 0.5]), 2, np.random.default_rng(0)).tolist())
-    [0, 1]
+    >>> drawn = draw(np.array([0.5, 1.0, 0.5]), 2, np.random.default_rng(0))
+    >>> len(drawn), 1 in drawn
+    (2, True)
     """
+    if count == 0:
+        return np.empty(0, np.int64)
     uniform = random.random(len(probabilities))
     ranks = uniform / (1 - uniform) * (1 - probabilities) / probabilities
     return random.permutation(np.argpartition(ranks, count - 1)[:count])

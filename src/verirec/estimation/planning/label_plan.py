@@ -124,9 +124,7 @@ class LabelPlan:
         """Return which pairs of a kind have an answer, the answers, and their share of that kind."""
         labels = number_array("true_labels", true_labels, ndim=1, error=error).astype(np.float64)
         if len(labels) != len(self):
-            raise error(
-                f"true_labels must have an entry for each of the plan's {len(self):,} pairs; got {len(labels):,}"
-            )
+            raise error(f"true_labels must have an entry for each of the {len(self):,} pairs; got {len(labels):,}")
         answered = of_kind & ~np.isnan(labels)
         if not answered.any():
             raise error(f"no {kind} pair of the plan has a true label")

@@ -34,18 +34,21 @@ _EVEN: Final = 0.1
 
 @dataclass(frozen=True, eq=False)
 class LoggedDesign:
-    """The log's rows as something to ask about.
+    r"""The log's rows as something to ask about.
 
     Parameters
     ----------
     floor
         Variance of each number asked for that is left when all rows are audited, shape (numbers,).
     errors
-        Expected :math:`w^2 (e^* - \\tilde e)^2 / |D|^2` of each number and row, shape (numbers, n).
+        Expected :math:`w^2 (e^* - \tilde e)^2 / |D|^2` of each number and row, shape (numbers, n).
+    rates
+        The noise rates that this holds for.
     """
 
     floor: Array
     errors: Array
+    rates: NoiseRates
 
     def probabilities(self, count: int) -> Array:
         """Return how likely each row is to be asked about, shape (n,); they add up to `count`."""
@@ -100,4 +103,5 @@ def design_logged(
     slopes = question.slopes_at(log.users, log.items) * question.target.holds(log.users, log.items)
     squares = ((question.weights @ slopes) / (p * len(question.target))) ** 2
     unsaid = before * (1 - before) + (before - typical) ** 2
-    return LoggedDesign(squares @ ((1 - p) * unsaid), squares * (after * (1 - after) + (after - surrogate) ** 2))
+    left = after * (1 - after) + (after - surrogate) ** 2
+    return LoggedDesign(squares @ ((1 - p) * unsaid), squares * left, rates)

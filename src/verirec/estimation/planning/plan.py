@@ -132,11 +132,9 @@ class _Draft:
         reach = float(ndtri((1 + self.confidence) / 2))
         design = design_random(self.question, self.likes, as_generator(self.seed), count=budget)
         prices = Prices(design.variances, self.logged, len(self.log))
-        if half_width is None:
-            split = prices.split(int(budget or 0))
-        else:
-            split = prices.reach((half_width / reach) ** 2)
-            _refuse_more_than_all(split, design, half_width)
+        split = prices.split(int(budget or 0)) if half_width is None else prices.reach((half_width / reach) ** 2)
+        _refuse_more_than_all(split, design, half_width)
+        if half_width is not None:
             design = design_random(self.question, self.likes, as_generator(self.seed), count=split.random)
         simple = int(np.ceil(design.uniform.max() / split.variances.max()))
         users, items, probabilities, logged = self._pairs(design, split)
@@ -150,8 +148,14 @@ class _Draft:
             dict(zip(self.question.names, (reach * np.sqrt(split.variances)).tolist(), strict=True)),
             self.confidence,
             None if simple > design.candidates.total else max(simple, len(users)),
-            self.likes.assumes,
+            self._assumes(split),
         )
+
+    def _assumes(self, split: Split) -> str:
+        if self.logged is None or not split.logged:
+            return self.likes.assumes
+        rates = f"if the noise rates are about {self.logged.rates.rho01:.2f} and {self.logged.rates.rho10:.2f}"
+        return f"{rates}, and {self.likes.assumes}" if split.random else rates
 
     def _pairs(self, design: RandomDesign, split: Split) -> tuple[Positions, Positions, Array, npt.NDArray[np.bool_]]:
         """Draw the pairs of both kinds, and mix them: users, items, probabilities, and which are logged."""
@@ -169,11 +173,14 @@ class _Draft:
         return users, items, probabilities, order >= count
 
 
-def _refuse_more_than_all(split: Split, design: RandomDesign, half_width: float) -> None:
-    if split.random > design.candidates.total:
+def _refuse_more_than_all(split: Split, design: RandomDesign, half_width: float | None) -> None:
+    total = design.candidates.total
+    if split.random > total:
+        there_are = f"more than the {total:,} that there are to ask about"
+        if half_width is None:
+            raise SurveyError(f"{split.random:,} random pairs are {there_are}; give a smaller budget")
         raise SurveyError(
-            f"a half_width of {half_width:g} takes {split.random:,} random pairs, more than the "
-            f"{design.candidates.total:,} that there are to ask about; ask for a larger one"
+            f"a half_width of {half_width:g} takes {split.random:,} random pairs, {there_are}; give a larger one"
         )
 
 

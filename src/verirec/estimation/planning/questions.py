@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from verirec.checks import one_of
 from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.grid import Block, Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip
-from verirec.estimation.ranking_formulas import discounts
+from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.survey.target import Target
+from verirec.estimation.survey.tops import RankedTarget
 from verirec.exceptions import ParameterError
 from verirec.losses import LossLike, get_loss
 
@@ -28,6 +28,9 @@ Recommenders = Mapping[str, PredictionsLike] | list[PredictionsLike] | Predictio
 
 PLANNED_ON: Final = 200_000
 """Pairs, of all there are, that a design is worked out on: variances are then known to within a percent or two."""
+
+_FEW: Final = 100
+"""Users whose best pairs are counted first: where many scores tie, each has more than the depth."""
 
 
 class Candidates(NamedTuple):
@@ -104,35 +107,29 @@ class TopGains:
     weights: Array
 
     def candidates(self, size: int, random: np.random.Generator) -> Candidates:
-        """Take all of the best of some users."""
+        """Take all of the best of some users: as many of these as have about so many pairs."""
         users = self.target.users
-        most = max(size // self.depth, 1)
-        some = users if len(users) <= most else np.sort(random.choice(users, most, replace=False))
-        lists = [self._best(one, some) for one in self.scores]
+        few = self._some(min(_FEW, len(users)), random)
+        each = max(max(len(keys) for keys, _ in map(self._gains, self.scores, repeat(few))) / len(few), 1)
+        some = self._some(min(max(int(size / each), 1), len(users)), random)
+        lists = [self._gains(one, some) for one in self.scores]
         keys = np.unique(np.concatenate([found for found, _ in lists]))
         slopes = np.zeros((len(lists), len(keys)))
         for line, (found, gains) in zip(slopes, lists, strict=True):
             line[np.searchsorted(keys, found)] = gains * len(keys) / len(some)
         return Candidates(*np.divmod(keys, self.target.shape[1]), slopes, len(some) / len(users))
 
-    def _best(self, values: CellValues, users: Positions) -> tuple[npt.NDArray[np.int64], Array]:
-        """Return the pairs at the top of these users' rankings, by `cell_keys`, and the gain of their place."""
-        n_items = self.target.shape[1]
-        depth = min(self.depth, n_items)
-        gains = discounts(depth) / discounts(depth).sum()
+    def _some(self, count: int, random: np.random.Generator) -> Positions:
+        """Draw users, in ascending order; or all of them."""
+        users = self.target.users
+        return users if count == len(users) else np.sort(random.choice(users, count, replace=False))
 
-        def visit(block: Block) -> tuple[npt.NDArray[np.int64], Array]:
-            rows, items = users[block[0]][:, None], np.arange(n_items)[None, :]
-            scores = np.where(self.target.holds(rows, items), values.cells(rows, items), -np.inf)
-            best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
-            inside = np.isfinite(np.take_along_axis(scores, best, axis=1))
-            keys, worth = cell_keys(rows, best, n_items), np.broadcast_to(gains, best.shape)
-            return keys[inside], worth[inside]
-
-        # Blocks of whole users: a place is one among all of a user's items.
-        grid = Grid((len(users), n_items), max(PLANNED_ON, n_items), len(users) * n_items)
-        parts = [part for _, part in grid.map_blocks(visit, parallel=values.parallel)]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    def _gains(self, values: CellValues, users: Positions) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return the pairs at the top of these users' rankings, by `cell_keys`, and what each gains if it is liked."""
+        parts = list(RankedTarget(values, self.target, self.depth).best_keys(users))
+        keys, above, tied = (np.concatenate([part[column] for part in parts]) for column in range(3))
+        by_place = place_gains(self.depth, min(self.depth, self.target.shape[1]))["ndcg"]
+        return keys, shared_gains(by_place, above, tied)
 
 
 Question = MeanLosses | TopGains
