@@ -13,16 +13,14 @@ from verirec.assessment.findings import Basis
 from verirec.data.cells import Positions
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
-from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
-from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.draws import FEWEST
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.losses import LossLike, NoiseRegion
+from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
@@ -60,7 +58,7 @@ class Evidence:
     """
 
     pairs: LoggedPairs
-    noise: Rates | NoiseRegion
+    noise: NoiseRates | GroupedNoiseRates | NoiseRegion
     survey: SurveySample | None
     selection: SelectionRange
     audit: AuditSample | None
@@ -120,10 +118,6 @@ class Evidence:
             sample=self.sample,
             seed=drawn_seed(self.seed),
         )
-
-    def has_losses(self, predictions: PredictionsLike) -> bool:
-        """Tell whether predictions are probabilities, or the loss takes any scores."""
-        return self.clip is not None or self.loss != "log" or are_probabilities(predictions, self.pairs.log)
 
     def by_labels(self, losses: Sequence[Losses]) -> list[dict[str, Any]]:
         """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
-from verirec.checks import one_of, whole_number
+from verirec.checks import one_of
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
@@ -75,7 +75,6 @@ def prepare(
     taken = sorted(set(methods) & set(predictions))
     if taken:
         raise ParameterError(f"predictions and train both name {taken[0]!r}")
-    whole_number("k", settings["depth"])
     whole = judgeable(self_selected(log))
     progress("Learning how likely pairs are to be logged")
     likely = as_propensities(propensities, whole)

@@ -14,6 +14,7 @@ from verirec.assessment.evidence import Evidence
 from verirec.assessment.findings import AssessedRecommender, Basis, Comparison
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimates
+from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.inference import judge, judge_difference
@@ -68,7 +69,7 @@ def judge_all(
     for name, given in predictions.items():
         progress(f"Judging {name}")
         with _naming(name):
-            if not evidence.has_losses(given):
+            if not _has_losses(given, evidence):
                 recommenders[name] = AssessedRecommender(None, "", "", "", evidence.ranking(given))
                 continue
             entrants[name] = _entrant(given, parts, evidence)
@@ -89,6 +90,11 @@ def judge_all(
     varied = vary(whole, chosen("ome-dr", with_rates=True)[0], evidence.noise) if whole else None
     ordered = {name: recommenders[name] for name in predictions}
     return Judged(ordered, comparisons, incomparable, varied)
+
+
+def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:
+    """Tell whether predictions are probabilities, or the loss takes any scores."""
+    return evidence.clip is not None or evidence.loss != "log" or are_probabilities(given, evidence.pairs.log)
 
 
 @contextmanager

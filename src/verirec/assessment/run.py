@@ -14,18 +14,16 @@ from verirec.assessment.planning import propose
 from verirec.assessment.preparation import Labels, Wishes, prepare
 from verirec.assessment.recommenders import judge_all
 from verirec.assessment.result import Assessment
-from verirec.checks import real_number
+from verirec.assessment.settings import checked_settings, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.inputs import Rates, checked_clip, checked_sample
-from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.selection_range import SelectionRange
-from verirec.exceptions import ParameterError, VerirecWarning
-from verirec.losses import LossLike, NoiseRegion, get_loss
+from verirec.exceptions import VerirecWarning
+from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
-from verirec.randomness import RandomState, same_state
+from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +36,7 @@ def assess(
     *,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
-    noise_rates: Rates | None = None,
+    noise_rates: NoiseRates | GroupedNoiseRates | None = None,
     propensities: Any = None,
     selection: SelectionRange | None = None,
     hold_out: float | None = None,
@@ -101,22 +99,17 @@ def assess(
     >>> assess(world.log, given, survey=survey).verdicts
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
-    known = {name: real_number(f"truth of {name}", value) for name, value in _named("truth", truth).items()}
+    known = named_numbers("truth", truth)
     judged_by = get_loss(loss)
-    settings = {
-        "selection": SelectionRange() if selection is None else selection,
-        "loss": loss,
-        "confidence": checked_confidence(confidence),
-        "clip": checked_clip(clip),
-        "sample": checked_sample(sample),
-        # One number for all parts: a generator would be drawn from anew by each.
-        "seed": same_state(random_state),
-        "depth": k,
-    }
+    settings = checked_settings(
+        selection=selection, loss=loss, confidence=confidence, clip=clip, sample=sample, random_state=random_state, k=k
+    )
     labels, wishes = Labels(audit, survey, noise_rates), Wishes(hold_out, train, exclude, calibrate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = prepare(log, _named("predictions", predictions), labels, propensities, wishes, progress, **settings)
+        found = prepare(
+            log, named_entries("predictions", predictions), labels, propensities, wishes, progress, **settings
+        )
         evidence = found.evidence
         judged = judge_all(found.predictions, evidence, progress)
         liked = evidence.liked()
@@ -151,18 +144,6 @@ def assess(
         truth=known,
         trained=found.trained,
     )
-
-
-def _named(argument: str, given: Any) -> dict[str, Any]:
-    """Accept a mapping of recommenders' names, which are text that can be written down."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
-    for name in given:
-        if not isinstance(name, str) or not name.isprintable() or not name.strip():
-            raise ParameterError(f"{argument} must name recommenders by printable text; got {name!r}")
-    return dict(given)
 
 
 def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
