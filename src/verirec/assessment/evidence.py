@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,12 +21,14 @@ from verirec.estimation.selection_range import RangeProblem, SelectionRange, jud
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.draws import FEWEST
 from verirec.estimation.survey.problem import Losses, survey_results
+from verirec.exceptions import SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
 Array = npt.NDArray[np.float64]
 
+RANGE_SAMPLE: Final = 4_000_000
 SURVEYED: Final = ("survey", "survey-ppi")
 HEADLINES: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
@@ -127,6 +130,9 @@ class Evidence:
             return survey_results(losses, SURVEYED, self.survey, self.pairs.log, self.noise, **options)
         if self.basis != "range":
             return [{} for _ in losses]
+        # A range is wide: a sample of a large grid, whose error is in the interval, serves it as well as all pairs.
+        if self.sample is None and self.pairs.log.n_cells > RANGE_SAMPLE:
+            options["sample"] = RANGE_SAMPLE
         problem = RangeProblem.of(self.pairs, self.selection, self.noise, **options)
         return [{"range": one} for one in judge_by_range(problem, losses, self.confidence)]
 
@@ -152,17 +158,20 @@ class Evidence:
         """Estimate how well scores of all pairs rank; nothing for a log with row weights, which rankings cannot use."""
         if self.pairs.log.weights is not None:
             return None
-        return estimate_ranking(
-            scores,
-            self.pairs.log,
-            propensities=self.pairs.propensities,
-            noise_rates=self.noise,
-            audit=self.audit,
-            survey=self.survey,
-            exclude=None if self.survey is None else self.exclude,
-            k=self.depth,
-            confidence=self.confidence,
-        )
+        with warnings.catch_warnings():
+            # The page says which metrics rest on the log; each has its source in the summary.
+            warnings.simplefilter("ignore", SurveyWarning)
+            return estimate_ranking(
+                scores,
+                self.pairs.log,
+                propensities=self.pairs.propensities,
+                noise_rates=self.noise,
+                audit=self.audit,
+                survey=self.survey,
+                exclude=None if self.survey is None else self.exclude,
+                k=self.depth,
+                confidence=self.confidence,
+            )
 
 
 class _Liked:

@@ -40,7 +40,7 @@ def conclusions(found: Findings) -> list[str]:
         *_about_noise(found),
         *_about_conditions(found),
         *_about_what_was_not_compared(found),
-        *(f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings),
+        *_about_propensities(found),
         *_about_warnings(found),
     ]
 
@@ -99,8 +99,8 @@ def _about_asking(found: Findings) -> list[str]:
     if not found.recommenders:
         return [f"An audit of {len(plan):,} of the logged pairs would tell the noise rates to {reach} (verirec plan)."]
     undecided = [one for one in found.comparisons if one.established is None]
-    enough = ", enough if the difference is as large as it seems" if undecided else ""
-    return [f"A survey of {len(plan):,} random pairs would give {reach}{enough}: verirec plan chooses them."]
+    enough = ", enough to tell a difference that is larger than that" if undecided else ""
+    return [f"A survey of {len(plan):,} random pairs would give {reach}{enough}; verirec plan chooses them."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -231,6 +231,13 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         *told,
         f"{_listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
+
+
+def _about_propensities(found: Findings) -> list[str]:
+    """Say what speaks against the propensities, where something rests on them."""
+    if found.basis == "survey":
+        return []
+    return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 
 
 def _about_warnings(found: Findings) -> list[str]:
