@@ -62,11 +62,11 @@ def auc_by_survey(
         return observed, expected * found.if_liked + (1 - expected) * found.if_disliked
 
     first = _expanded(levels, labels, expected, shares, walked.spread, 1.0)
-    power = power_of(*parts(first), shares)
+    power = power_of(*parts(first), draws)
     found = _expanded(levels, labels, expected, shares, walked.spread, power)
     observed, predicted = parts(found)
     values = observed - power * predicted
-    sums = totals(draws.clusters, shares * (values - float(shares @ values)), draws.groups)
+    sums = draws.deviations(values)
     variance = {
         "survey": float(sums @ sums) * draws.groups / (draws.groups - 2),
         "noise_rates": draws.rates_variance(found.if_liked - found.if_disliked),
