@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Estimate,
         EstimateRange,
         Estimates,
+        SelectionRange,
         calibrate,
         compare,
         estimate,
@@ -87,7 +88,8 @@ _NAMES = {
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
-    "estimation": "Estimate EstimateRange Estimates calibrate compare estimate estimate_ranking sensitivity",
+    "estimation": "Estimate EstimateRange Estimates SelectionRange calibrate compare estimate estimate_ranking "
+    "sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
@@ -126,6 +128,7 @@ __all__ = [
     "NoiseRegion",
     "PopularityPropensity",
     "Propensities",
+    "SelectionRange",
     "Split",
     "SurveySample",
     "SuspectLabels",
