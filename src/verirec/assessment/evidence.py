@@ -19,7 +19,6 @@ from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
-from verirec.estimation.survey.draws import FEWEST
 from verirec.estimation.survey.problem import Losses, survey_results
 from verirec.exceptions import SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
@@ -95,18 +94,7 @@ class Evidence:
     @property
     def lacking(self) -> str:
         """Why a survey establishes nothing, if it does not."""
-        if self.survey is None:
-            return ""
-        liked = int(self.survey.labels.sum())
-        rarer = min(liked, len(self.survey) - liked)
-        if rarer >= FEWEST:
-            return ""
-        kind = "liked" if rarer == liked else "disliked"
-        wanted = -(-FEWEST * (len(self.survey) + 1) // (rarer + 1))
-        return (
-            f"the survey has {rarer} {kind} pairs where {FEWEST} are needed to establish anything; about {wanted:,} "
-            "random pairs would have so many"
-        )
+        return "" if self.survey is None else self.survey.lacking
 
     def problem(
         self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]

@@ -20,8 +20,6 @@ from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
 
 Array = npt.NDArray[np.float64]
 
-FEWEST: Final = 10
-"""Labels of a class below which nothing is established."""
 _MUCH_MORE: Final = 2.0
 
 
@@ -174,7 +172,8 @@ def draws_of(
     facts |= {"effective_sample_size": found.effective, "clusters": found.groups}
     if found.groups < 3:
         raise SurveyError(f"a survey needs draws of at least 3 clusters to tell its own error; it has {found.groups}")
-    _warn_of_few(found)
+    if kept.lacking:
+        warn_caller(kept.lacking, SurveyWarning)
     if of_all:
         _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
@@ -183,18 +182,6 @@ def draws_of(
 
 def _keys(survey: SurveySample, target: Target) -> npt.NDArray[np.int64]:
     return cell_keys(survey.users, survey.items, target.shape[1])
-
-
-def _warn_of_few(draws: Draws) -> None:
-    liked, disliked = draws.facts["liked"], draws.facts["disliked"]
-    rarer, kind = min((liked, "liked"), (disliked, "disliked"))
-    if rarer < FEWEST:
-        wanted = int(np.ceil(FEWEST * (len(draws) + 1) / (rarer + 1)))
-        warn_caller(
-            f"only {rarer} of {len(draws):,} surveyed pairs are {kind}: nothing is established by fewer than {FEWEST} "
-            f"of a class; about {wanted:,} pairs would have so many",
-            SurveyWarning,
-        )
 
 
 def _refuse_logged(draws: Draws, target: Target, log: FeedbackLog) -> None:
