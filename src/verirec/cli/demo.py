@@ -35,14 +35,14 @@ def demo(
         result = run_demo(seed)
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
-    table.add_column("Judged by", no_wrap=True)
+    table.add_column("The log", no_wrap=True)
     for name in (*result.truth, "Better"):
         table.add_column(name, justify="right", no_wrap=True)
     naive = (_of(result.assessment, name, "naive") for name in result.truth)
-    table.add_row("the log at face value", *naive, result.preferred_by_log)
+    table.add_row("at face value", *naive, result.preferred_by_log)
     for stage, found in result.stages.items():
         settled = found.comparisons[0].established or "left open"
-        table.add_row(stage, *(_of(found, name) for name in result.truth), settled)
+        table.add_row(stage.replace("the log ", ""), *(_of(found, name) for name in result.truth), settled)
     table.add_row("truth", *(f"{truth:.3f}" for truth in result.truth.values()), result.truly_better)
     console.print(table)
     console.print(f"The page: {page}", soft_wrap=True)
