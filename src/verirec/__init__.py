@@ -39,22 +39,22 @@ if TYPE_CHECKING:
         Estimate,
         EstimateRange,
         Estimates,
+        SelectionRange,
         calibrate,
         compare,
         estimate,
         estimate_ranking,
         sensitivity,
     )
+    from verirec.estimation.planning import LabelPlan, plan_labels
     from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
     from verirec.methods import load as load
     from verirec.nuisance.label_model import LabelModel
     from verirec.nuisance.noise_rates import (
         AnchorNoiseRates,
         AuditNoiseRates,
-        AuditPlan,
         AuditSample,
         identified_region,
-        plan_labels,
         weak_separability_test,
     )
     from verirec.nuisance.propensities import (
@@ -88,12 +88,13 @@ _NAMES = {
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
-    "estimation": "Estimate EstimateRange Estimates calibrate compare estimate estimate_ranking sensitivity",
+    "estimation": "Estimate EstimateRange Estimates SelectionRange calibrate compare estimate estimate_ranking "
+    "sensitivity",
+    "estimation.planning": "LabelPlan plan_labels",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
-    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditPlan AuditSample identified_region plan_labels "
-    "weak_separability_test",
+    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample identified_region weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
     "nuisance.surveys": "SurveySample",
@@ -107,7 +108,6 @@ __all__ = [
     "AnchorNoiseRates",
     "Assessment",
     "AuditNoiseRates",
-    "AuditPlan",
     "AuditSample",
     "ConstantPropensity",
     "Dataset",
@@ -120,6 +120,7 @@ __all__ = [
     "GroupedNoiseRates",
     "IdMap",
     "LabelModel",
+    "LabelPlan",
     "LoggedPropensity",
     "LogisticPropensity",
     "NaiveBayesPropensity",
@@ -127,6 +128,7 @@ __all__ = [
     "NoiseRegion",
     "PopularityPropensity",
     "Propensities",
+    "SelectionRange",
     "Split",
     "SurveySample",
     "SuspectLabels",

@@ -156,13 +156,14 @@ def test_confidence_and_seed_reach_the_region_and_the_plan(world, recommenders, 
     other = assess(world.log, recommenders, propensities=world.propensities, **options)
     assert other.noise == vr.identified_region(world.log, **options)
     plan = vr.plan_labels(world.log, half_width=HALF_WIDTH, **options)
-    assert other.plan.rows.tolist() == plan.rows.tolist()
-    assert (other.plan.confidence, other.plan.half_width) == (0.8, HALF_WIDTH)
+    assert other.plan.users.tolist() == plan.users.tolist()
+    assert other.plan.confidence == 0.8
+    assert 0.9 * HALF_WIDTH < other.plan.half_width <= HALF_WIDTH
     assert len(other.plan) < len(without_labels.plan)
     for changed in ({"confidence": 0.8}, {"random_state": 7}):
         assert vr.identified_region(world.log, **changed) != without_labels.noise
-        assert vr.plan_labels(world.log, half_width=HALF_WIDTH, **changed).rows.tolist() != (
-            without_labels.plan.rows.tolist()
+        assert vr.plan_labels(world.log, half_width=HALF_WIDTH, **changed).users.tolist() != (
+            without_labels.plan.users.tolist()
         )
     # The ranges are those over that region.
     given = {"propensities": world.propensities, "noise_rates": other.noise}
@@ -357,7 +358,7 @@ def test_without_true_labels_the_figures_are_ranges_over_what_the_log_allows(wor
 
 def test_without_true_labels_it_says_how_many_to_ask_about(world, without_labels):
     plan = vr.plan_labels(world.log, half_width=0.03)
-    assert without_labels.plan.rows.tolist() == plan.rows.tolist()
+    assert without_labels.plan.users.tolist() == plan.users.tolist()
 
 
 def test_a_log_too_small_for_the_proposed_plan_is_audited_all_the_same():

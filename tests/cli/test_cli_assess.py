@@ -314,21 +314,24 @@ def test_a_plan_is_the_one_of_python(plan, tmp_path, folder):
     log = vr.read_log(folder / "plain.csv")
     alone = vr.plan_labels(log, half_width=0.04, guess=RATES, random_state=3)
     rows, frame = read_csv(tmp_path / "plan.csv"), alone.to_frame()
-    assert list(rows[0]) == ["user", "item", "label", "true_label", "weight"]
+    assert list(rows[0]) == ["kind", "user", "item", "label", "true_label", "probability"]
     assert [row["user"] for row in rows] == frame["user"].tolist()
     assert [int(row["item"]) for row in rows] == frame["item"].tolist()
     assert {row["true_label"] for row in rows} == {""}
-    assert f"{len(alone):,} pairs to ask about are in {tmp_path}/plan.csv" in output
+    assert {row["kind"] for row in rows} == {"logged"}
+    assert f"{len(alone):,} pairs to ask about ({len(alone):,} logged) are in {tmp_path}/plan.csv" in output
     assert f"Chosen at random it would take {alone.simple:,}." in output
-    assert f"Expected half-widths: {alone.expected[0]:.3f} of rho01, {alone.expected[1]:.3f} of rho10" in output
+    assert (
+        f"Expected half-widths: {alone.half_widths['rho01']:.3f} of rho01, {alone.half_widths['rho10']:.3f} of rho10"
+        in output
+    )
 
 
 def test_a_plan_says_what_rates_it_was_made_for(plan, folder):
     assert ", if they are about 0.20 and 0.10.\n" in plan("plain.csv", *GIVEN, "--half-width", 0.05)[1]
-    guesses = vr.plan_labels(vr.read_log(folder / "plain.csv"), half_width=0.05).guesses
-    most = [max(getattr(one, name) for one in guesses) for name in ("rho01", "rho10")]
-    output = plan("plain.csv", "--half-width", 0.05)[1]
-    assert f", at worst, for rates up to {most[0]:.2f} and {most[1]:.2f}.\n" in output
+    assumes = vr.plan_labels(vr.read_log(folder / "plain.csv"), half_width=0.05).assumes
+    assert assumes.startswith("if they are at most ")
+    assert f", {assumes}.\n" in plan("plain.csv", "--half-width", 0.05)[1]
 
 
 def fill_in(file, world, kind, keep=lambda place: True):
@@ -375,8 +378,8 @@ def test_a_filled_in_plan_of_odd_ids_gives_the_rates_of_the_same_pairs(plan, tmp
     log = vr.read_log(folder / "odd.csv")
     asked = vr.plan_labels(log, half_width=0.03, guess=RATES)
     sample = vr.AuditSample.from_file(tmp_path / "plan.csv", log)
-    assert sample.users.tolist() == log.users[asked.rows].tolist()
-    assert sample.items.tolist() == log.items[asked.rows].tolist()
+    assert sample.users.tolist() == asked.users.tolist()
+    assert sample.items.tolist() == asked.items.tolist()
     starts = {str(row["user"])[0] for row in asked.to_frame().to_dict("records")}
     assert {"=", "@", "+", "-", "'"} <= starts
 

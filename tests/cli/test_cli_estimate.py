@@ -503,7 +503,8 @@ def test_predictions_of_zero_and_one_can_be_clipped_and_where_that_changes_many_
 def ranked_by_python(folder, predictions="matrix.npy", **options):
     log = vr.read_log(folder / "log.csv")
     given = vr.read_predictions(folder / predictions, log)
-    return numbers(vr.estimate_ranking(given, log, propensities=vr.LogisticPropensity().fit(log), **options))
+    found = vr.estimate_ranking(given, log, propensities=vr.LogisticPropensity().fit(log), **options)
+    return {name: one | {"source": "log"} for name, one in numbers(found).items()}
 
 
 @pytest.mark.parametrize(
@@ -572,6 +573,62 @@ def test_scores_of_logged_pairs_can_be_calibrated(figures, folder, tmp_path):
     shown = figures("log.csv", "--predictions", f"mine={tmp_path}/some.csv", "--calibrate", "platt")
     assert list(shown["recommenders"]["mine"]) == ["naive", "ips"]
     assert shown["recommenders"]["mine"]["naive"]["value"] < 0.7
+
+
+# Surveys
+
+
+@pytest.fixture
+def survey(folder):
+    """Write true labels of random pairs; give what Python makes of them."""
+    random, world = np.random.default_rng(0), vr.simulate.world(*SHAPE, observed=0.4, selectivity=1, random_state=3)
+    users, items = random.integers(SHAPE[0], size=400), random.integers(SHAPE[1], size=400)
+    pairs = np.unique(users * SHAPE[1] + items)
+    users, items = np.divmod(pairs, SHAPE[1])
+    labels = world.at(users, items).true_labels
+    columns = np.array([f"u{user:02d}" for user in users]), 10 * items, labels
+    write_table(folder / "survey.csv", ["user", "item", "true_label"], *columns)
+    return vr.SurveySample(users, items, labels)
+
+
+def test_a_survey_gives_what_python_gives(figures, estimate, folder, survey):
+    shown = figures("log.csv", *GIVEN, "--survey", "survey.csv")
+    log, f = vr.read_log(folder / "log.csv"), np.load(folder / "matrix.npy")
+    expected = numbers(vr.estimate(f, log, survey=survey))
+    assert list(expected) == ["naive", "ips", "dr", "survey", "survey-ppi"]
+    assert shown["recommenders"]["mine"] == {name: pytest.approx(one) for name, one in expected.items()}
+    ranked = vr.estimate_ranking(f, log, survey=survey)
+    assert {name: one["source"] for name, one in shown["ranking"]["mine"].items()} == {
+        name: one.diagnostics["source"] for name, one in ranked.items()
+    }
+    assert shown["ranking"]["mine"]["auc"]["value"] == pytest.approx(ranked["auc"].value)
+    output = estimate("log.csv", *GIVEN, "--survey", "survey.csv")[1]
+    assert "Go by survey-ppi" in output
+    assert "Labels are taken as true" not in output
+
+
+def test_what_rests_on_the_log_beside_a_survey_is_said(estimate, survey, folder, tmp_path):
+    lines = (folder / "survey.csv").read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join([lines[0], *lines[1::4], ""]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        _, output, errors = estimate("log.csv", *GIVEN, "--survey", tmp_path / "few.csv", "-k", 1)
+    assert "ndcg@1 (log)" in output
+    assert "auc (log)" not in output
+    assert "too few pairs of the right kind for dcg@1" in errors
+
+
+def test_rows_shown_at_random_are_a_survey_and_no_rows_of_the_log(figures, folder, tmp_path):
+    header, *lines = (folder / "log.csv").read_text().splitlines()
+    marks = [int(place % 4 == 0) for place in range(len(lines))]
+    rows = [f"{line},{mark}" for line, mark in zip(lines, marks, strict=True)]
+    (tmp_path / "marked.csv").write_text("\n".join([f"{header},random", *rows, ""]))
+    rates = ("--rho01", 0.2, "--rho10", 0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shown = figures(tmp_path / "marked.csv", *GIVEN, *rates, "--unbiased", "random")
+    assert "survey-ppi" in shown["recommenders"]["mine"]
+    assert shown["ranking"]["mine"]["auc"]["source"] == "survey"
 
 
 # Mistakes

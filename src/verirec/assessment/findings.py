@@ -11,9 +11,9 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
 from verirec.estimation.inputs import Rates
+from verirec.estimation.planning import LabelPlan
 from verirec.estimation.sensitivity import Sensitivity
 from verirec.losses import NoiseRegion
-from verirec.nuisance.noise_rates import AuditPlan
 from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
 from verirec.nuisance.suspects import SuspectLabels
 
@@ -132,7 +132,7 @@ class Findings:
     incomparable: list[tuple[str, str]]
     sensitivity: Sensitivity | None
     suspects: SuspectLabels | None
-    plan: AuditPlan | None
+    plan: LabelPlan | None
     liked_as_logged: float
     liked_corrected: Estimate | EstimateRange
     warnings: tuple[str, ...] = ()

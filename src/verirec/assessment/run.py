@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,20 @@ from verirec.assessment.recommenders import Settings, judge_all
 from verirec.assessment.result import Assessment
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike
 from verirec.estimation import estimate
 from verirec.estimation.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
 from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.planning import LabelPlan, plan_labels
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import AuditError, ParameterError, VerirecWarning
 from verirec.losses import LossLike, NoiseRegion, get_loss
-from verirec.nuisance.noise_rates import AuditPlan, AuditSample, identified_region, plan_labels, rates_from_audit
+from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.suspects import find_suspect_labels
 from verirec.randomness import RandomState, same_state
+
+if TYPE_CHECKING:
+    from verirec.data.predictions import PredictionsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -126,7 +129,7 @@ def _named(argument: str, given: Any) -> dict[str, Any]:
     return dict(given)
 
 
-def _plan(log: FeedbackLog, confidence: float, seed: Any) -> AuditPlan | None:
+def _plan(log: FeedbackLog, confidence: float, seed: Any) -> LabelPlan | None:
     """Plan an audit, if the log has rows enough for one."""
     try:
         return plan_labels(log, half_width=HALF_WIDTH, confidence=confidence, random_state=seed)

@@ -24,6 +24,7 @@ from verirec.cli.options import (
     PropensityOptions,
     ScoreOptions,
     Seed,
+    SurveyOptions,
     named_files,
     of_estimates,
     of_noise,
@@ -31,6 +32,7 @@ from verirec.cli.options import (
 from verirec.data import FeedbackLog
 from verirec.estimation.inputs import judgeable
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.survey.draws import self_selected
 from verirec.nuisance.noise_rates import identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities
 
@@ -69,6 +71,7 @@ def estimate_command(
     log: LogOptions,
     predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],
     noise: _NoiseOptions,
+    survey: SurveyOptions,
     propensity: PropensityOptions,
     how: EstimateOptions,
     scores: ScoreOptions,
@@ -76,7 +79,8 @@ def estimate_command(
     estimators: Annotated[
         str | None,
         of_estimates(
-            help="Comma-separated names, or all; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr."
+            help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with "
+            "a survey survey, survey-ppi."
         ),
     ] = None,
     imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
@@ -92,7 +96,8 @@ def estimate_command(
     """
     files = named_files(predictions)
     with Console(stderr=True).status("Reading the log"):
-        table = log.load(propensity.propensity_column)
+        whole = log.load(propensity.propensity_column)
+    surveyed, table = survey.read(whole, log.columns), judgeable(self_selected(whole))
     propensities = propensity.fit(table)
     found = noise.found(table, log.columns, propensities, confidence=how.confidence, random_state=seed)
     options = {
@@ -100,8 +105,8 @@ def estimate_command(
         "interval": interval,
         "random_state": seed,
     }
-    pairs = LoggedPairs(judgeable(table), propensities)
-    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking)
+    pairs = LoggedPairs(table, propensities)
+    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):

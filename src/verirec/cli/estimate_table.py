@@ -12,7 +12,8 @@ from rich.text import Text
 from verirec.cli.judging import Judged
 from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
-from verirec.estimation import EstimateRange, Estimates
+from verirec.estimation import Estimate, EstimateRange, Estimates
+from verirec.estimation.catalogue import SURVEY_ESTIMATORS
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.propensities import Propensities
 
@@ -39,12 +40,16 @@ def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities
         "noise_rates": rates,
         "propensity": propensities.diagnostics(log).to_dict(),
         "recommenders": {name: _plain(one.losses) for name, one in results.items()},
-        "ranking": {name: _plain(one.ranking) for name, one in results.items()},
+        "ranking": {name: _with_sources(one.ranking) for name, one in results.items()},
     }
 
 
 def _plain(estimates: Estimates | None) -> dict[str, Any]:
     return {} if estimates is None else {name: one.to_dict() for name, one in estimates.items()}
+
+
+def _with_sources(ranking: Estimates | None) -> dict[str, Any]:
+    return {} if ranking is None else {name: one.to_dict() | {"source": _source(one)} for name, one in ranking.items()}
 
 
 def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: EstimateOptions) -> None:
@@ -66,14 +71,24 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
             soft_wrap=True,
         )
         console.print(_table(rankings, "Metric"))
-    if noise.rates is None:
+    if any(one.headline in SURVEY_ESTIMATORS for one in losses.values()):
+        console.print("Go by survey-ppi, which rests on the survey's own labels.", soft_wrap=True)
+    elif noise.rates is None:
         hint = "Labels are taken as true; give --rho01 and --rho10, --audit or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 
+def _source(one: Estimate | EstimateRange) -> str:
+    """Say whether a ranking metric rests on a survey or on the log."""
+    return str((one.lowest if isinstance(one, EstimateRange) else one).diagnostics["source"])
+
+
 def _shown(ranking: Estimates) -> Estimates:
-    """Leave DCG out, which NDCG says as a share."""
-    return Estimates({name: one for name, one in ranking.items() if not name.startswith("dcg")}, ranking.of)
+    """Leave DCG out, which NDCG says as a share; beside what rests on a survey, say what rests on the log."""
+    kept = {name: one for name, one in ranking.items() if not name.startswith("dcg")}
+    if len({_source(one) for one in kept.values()}) > 1:
+        kept = {f"{name} (log)" if _source(one) == "log" else name: one for name, one in kept.items()}
+    return Estimates(kept, ranking.of)
 
 
 def _table(results: dict[str, Estimates], what: str) -> Table:

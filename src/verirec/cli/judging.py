@@ -17,6 +17,7 @@ from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisance.surveys import SurveySample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,8 @@ class Judge:
         Of `estimate`.
     ranking
         What of rankings and scores was asked for.
+    survey
+        True labels of random pairs, if there are any.
     """
 
     pairs: LoggedPairs
@@ -73,6 +76,7 @@ class Judge:
     estimators: Sequence[str] | str | None
     options: dict[str, Any]
     ranking: RankingOptions
+    survey: SurveySample | None = None
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing."""
@@ -97,6 +101,7 @@ class Judge:
             pairs.log,
             propensities=pairs.propensities,
             noise_rates=self.rates,
+            survey=self.survey if covered is None else None,
             estimators=self.estimators if covered is None else self._on_logged(),
             **self.options,
         )
@@ -126,6 +131,7 @@ class Judge:
                 log,
                 propensities=self.pairs.propensities,
                 noise_rates=self.rates,
+                survey=self.survey,
                 k=self.ranking.k,
                 confidence=self.options["confidence"],
             )

@@ -26,11 +26,12 @@ from verirec.nuisance.propensities import (
     PopularityPropensity,
     Propensities,
 )
+from verirec.nuisance.surveys import SurveySample
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
-of_noise = partial(typer.Option, rich_help_panel="Noise")
+of_noise = partial(typer.Option, rich_help_panel="True labels and noise")
 of_propensities = partial(typer.Option, rich_help_panel="Propensities")
 of_estimates = partial(typer.Option, rich_help_panel="Estimates")
 
@@ -96,6 +97,9 @@ class LogOptions(RatingsOptions):
     duplicates: Annotated[
         str, of_log(help="Which row of a pair counts if it has several: first, last, latest or highest; or error.")
     ] = "error"
+    unbiased: Annotated[
+        str | None, of_log(help="The column that marks rows that were shown at random: they are a survey.")
+    ] = None
     all_users: Annotated[
         Path | None, of_log(help="Text file of all user ids, one per line, if some are not in the log.")
     ] = None
@@ -117,7 +121,24 @@ class LogOptions(RatingsOptions):
             all_users=self.all_users,
             all_items=self.all_items,
             propensity=propensity,
+            unbiased=self.unbiased,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyOptions:
+    """True labels of random pairs."""
+
+    survey: Annotated[
+        Path | None,
+        of_noise(help="True labels of random pairs, logged or not: a table with user, item and true_label."),
+    ] = None
+
+    def read(self, log: FeedbackLog, columns: Mapping[str, str | None]) -> SurveySample | None:
+        """Read the survey, or take the rows that the log marks as shown at random; `columns` are the log's."""
+        if self.survey is not None:
+            return SurveySample.from_file(self.survey, log, log_columns=columns)
+        return SurveySample.from_unbiased(log) if log.unbiased is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,21 @@ import typer
 from rich.console import Console
 
 from verirec.cli.groups import takes_groups
-from verirec.cli.options import LogOptions, OutFile, RateOptions, Seed
+from verirec.cli.options import (
+    PREDICTIONS_HELP,
+    LogOptions,
+    OutFile,
+    PropensityOptions,
+    RateOptions,
+    ScoreOptions,
+    Seed,
+    named_files,
+    of_estimates,
+)
+from verirec.data import FeedbackLog
+from verirec.estimation.planning import LabelPlan, plan_labels
 from verirec.exceptions import ParameterError
-from verirec.nuisance.noise_rates import AuditPlan, plan_labels
+from verirec.nuisance.surveys import SurveySample
 from verirec.pages.writing import check_writable_file, write_table
 
 app = typer.Typer(add_completion=False)
@@ -24,31 +36,78 @@ def plan_command(
     log: LogOptions,
     out: OutFile,
     guess: RateOptions,
-    half_width: Annotated[float, typer.Option(help="Wanted half-width of the intervals of both noise rates.")] = 0.03,
-    confidence: Annotated[float, typer.Option(help="Confidence level of these intervals.")] = 0.95,
+    scores: ScoreOptions,
+    propensity: PropensityOptions,
+    predictions: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{PREDICTIONS_HELP} Without any, the plan is one for the noise rates."),
+    ] = None,
+    budget: Annotated[int | None, typer.Option(help="How many pairs to ask about.")] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Wanted half-width of the intervals; without --budget, .03.")
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(help="level, difference or ndcg@k; by default difference, if there are several recommenders."),
+    ] = None,
+    pilot: Annotated[
+        Path | None, typer.Option(help="An earlier survey: a table with user, item and true_label of random pairs.")
+    ] = None,
+    loss: Annotated[str, of_estimates(help="Loss: log, squared or absolute.")] = "log",
+    clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     seed: Seed = 0,
 ) -> None:
     """Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.
 
-    --rho01 and --rho10 are your guess of the noise rates. `verirec assess --audit` reads the file back.
+    With --predictions they tell how good these recommenders are, or which is better; without, how noisy the log is.
+    --rho01 and --rho10 are your guess of the noise rates. Filled in, the file is read back by `verirec assess`, with
+    --survey FILE (pairs of kind random) and --audit FILE (of kind logged).
 
-    Example: verirec plan ratings.csv --positive-from 4 --half-width .03 --out audit.csv
+    Example: verirec plan ratings.csv --positive-from 4 --predictions mine=scores.csv --budget 500 --out plan.csv
     """
     check_writable_file(out)
-    _refuse_to_lose(out, log.files)
+    files = named_files(predictions)
+    _refuse_to_lose(out, [*log.files, *files.values(), *([] if pilot is None else [pilot])])
     with Console(stderr=True).status("Choosing the pairs"):
+        table = log.load(propensity.propensity_column)
         plan = plan_labels(
-            log.load(), half_width=half_width, confidence=confidence, guess=guess.rates, random_state=seed
+            table,
+            {name: scores.read(file, table, log.columns) for name, file in files.items()} or None,
+            budget=budget,
+            half_width=0.03 if budget is None and half_width is None else half_width,
+            purpose=purpose or ("difference" if len(files) > 1 else "level"),
+            confidence=confidence,
+            pilot=None if pilot is None else SurveySample.from_file(pilot, table, log_columns=log.columns),
+            propensities=_declared(propensity, table),
+            guess=guess.rates,
+            loss=loss,
+            clip=clip,
+            random_state=seed,
         )
         write_table(out, plan.to_frame())
+    _tell(plan, out)
+
+
+def _declared(options: PropensityOptions, log: FeedbackLog) -> object:
+    """Return propensities that the user names; others are not needed for a plan."""
+    usual = options.propensity_column is None and options.propensity == "logistic"
+    return None if usual else options.fit(log)
+
+
+def _tell(plan: LabelPlan, out: Path) -> None:
     console = Console(markup=False, highlight=False)
-    console.print(f"{len(plan):,} pairs to ask about are in {out}; fill in true_label with 0 or 1.", soft_wrap=True)
+    logged = int(plan.logged.sum())
+    kinds = " and ".join(
+        f"{count:,} {kind}" for count, kind in ((logged, "logged"), (len(plan) - logged, "random")) if count
+    )
+    console.print(
+        f"{len(plan):,} pairs to ask about ({kinds}) are in {out}; fill in true_label with 0 or 1.", soft_wrap=True
+    )
     if plan.simple is not None:
         console.print(f"Chosen at random it would take {plan.simple:,}.", soft_wrap=True)
-    console.print(
-        f"Expected half-widths: {plan.expected[0]:.3f} of rho01, {plan.expected[1]:.3f} of rho10, {_made_for(plan)}.",
-        soft_wrap=True,
-    )
+    widths = ", ".join(f"{width:.3f} of {name}" for name, width in plan.half_widths.items())
+    console.print(f"Expected half-widths: {widths}, {plan.assumes}.", soft_wrap=True)
 
 
 def _refuse_to_lose(out: Path, read: list[Path]) -> None:
@@ -76,10 +135,3 @@ def _filled_in(file: Path) -> int:
             return sum(bool((row.get("true_label") or "").strip()) for row in rows)
     except csv.Error:
         return 0
-
-
-def _made_for(plan: AuditPlan) -> str:
-    if len(plan.guesses) == 1:
-        return f"if they are about {plan.guesses[0].rho01:.2f} and {plan.guesses[0].rho10:.2f}"
-    most01, most10 = max(one.rho01 for one in plan.guesses), max(one.rho10 for one in plan.guesses)
-    return f"at worst, for rates up to {most01:.2f} and {most10:.2f}"

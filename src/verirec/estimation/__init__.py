@@ -7,6 +7,7 @@ from verirec.estimation.estimate import estimate
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.ranking import estimate_ranking
 from verirec.estimation.results import Estimates
+from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity, sensitivity
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EstimateRange",
     "Estimates",
     "Estimator",
+    "SelectionRange",
     "Sensitivity",
     "calibrate",
     "compare",

@@ -95,10 +95,29 @@ _BY_LOG: Final = ESTIMATORS | AUDIT_ESTIMATORS
 
 
 class Chosen(NamedTuple):
-    """Estimators by what they rest on: the log, with or without an audit of it, and a survey."""
+    """Estimators by what they rest on: the log, with or without an audit of it, and a survey.
+
+    `ranged` is the name of the log's that becomes a range, if one does.
+    """
 
     log: list[Estimator]
     survey: list[str]
+    ranged: str | None = None
+
+    def with_range(self, *, with_rates: bool) -> Chosen:
+        """Make a range of the log's best: "ome-dr" or, where there are no noise rates, "dr".
+
+        Examples
+        --------
+        >>> found = chosen_by_source(None, with_rates=True).with_range(with_rates=True)
+        >>> [estimator.name for estimator in found.log], found.ranged
+        (['naive', 'ips', 'dr', 'ome-ips'], 'ome-dr')
+        """
+        name = "ome-dr" if with_rates else "dr"
+        others = [one for one in self.log if one.name != name]
+        if len(others) == len(self.log):
+            raise ParameterError(f"selection makes a range of {name}: name it among the estimators")
+        return Chosen(others, self.survey, name)
 
 
 def chosen_by_source(

@@ -12,6 +12,7 @@ from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, survey_results
 from verirec.losses import LossLike, get_loss
@@ -30,6 +31,7 @@ def compare(
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
+    selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -47,7 +49,9 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, audit, survey, exclude, estimators, loss, imputation, confidence, clip, sample
+    log, propensities, noise_rates, audit, survey, exclude, selection, estimators
+        As in `estimate`.
+    loss, imputation, confidence, clip, sample
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
@@ -63,17 +67,19 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
-    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
+    losses = LossDifference(*(cell_losses(each, log, loss, clip, counts_grid=True) for each in (first, second)))
+    options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if pairs is not None and selected.log:
-        options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
-        one, two = (make_problem(one, pairs, selected.log, seed=seed, **options) for one in (first, second))
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        one, two = (make_problem(each, pairs, selected.log, **how) for each in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
+    if pairs is not None and selected.ranged:
+        found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]
     if survey is not None:
-        losses = LossDifference(*(cell_losses(one, log, loss, clip, counts_grid=True) for one in (first, second)))
-        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
     return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

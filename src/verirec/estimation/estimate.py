@@ -13,6 +13,7 @@ from verirec.estimation.inference import judge
 from verirec.estimation.inputs import Noise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
@@ -30,6 +31,7 @@ def estimate(
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
+    selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
     loss: LossLike = "log",
     imputation: Any = "constant",
@@ -68,6 +70,9 @@ def estimate(
         True labels of random pairs: adds the estimators "survey" and "survey-ppi".
     exclude
         Pairs that are not spoken of, such as those that the recommender was trained on: a log, or (users, items).
+    selection
+        How much more readily people may log what they like, such as `SelectionRange(0, 3)`: the estimate "ome-dr", or
+        "dr" without noise rates, is then an `EstimateRange` over all of it.
     estimators
         Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
         survey.
@@ -103,25 +108,20 @@ def estimate(
     """
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
-    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit}
-    pairs, noise, selected = gather(log, survey=survey, exclude=exclude, estimators=estimators, **given)
+    given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
+    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if pairs is not None and selected.log:
-        problem = make_problem(
-            predictions,
-            pairs,
-            selected.log,
-            loss=loss,
-            imputation=imputation,
-            clip=clip,
-            sample=sample,
-            seed=seed,
-        )
+        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        problem = make_problem(predictions, pairs, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
-    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    if pairs is not None and selected.ranged:
+        ranged = RangeProblem.of(pairs, selection, noise, **options)
+        found[selected.ranged] = judge_by_range(ranged, [losses], level, least=losses.loss.least)[0]
     if survey is not None:
-        options = {"confidence": level, "exclude": exclude, "sample": checked_sample(sample), "seed": seed}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
     return Estimates(found, f"the {losses.loss.name} loss")

@@ -31,33 +31,39 @@ def gather(
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
+    selection: Any = None,
     estimators: str | Sequence[str] | None = None,
 ) -> Gathered:
     """Check what an estimate is given (see `estimate`); where there are no noise rates, an audit gives them.
 
     An audit that cannot tell them, of one true class say, still serves the estimators that its labels are in.
     """
-    selected = _chosen_for(estimators, noise_rates is not None or audit is not None, audit, survey, exclude)
+    there = {"with_audit": audit is not None, "with_survey": survey is not None}
+
+    def selected_with(rates: object) -> Chosen:
+        found = chosen_by_source(estimators, with_rates=rates is not None, **there)
+        found = found if selection is None else found.with_range(with_rates=rates is not None)
+        return found if exclude is None else _excluding(found, by_default=estimators is None)
+
+    selected = selected_with(audit if noise_rates is None else noise_rates)
     noise = checked_noise(noise_rates, judgeable(log))
-    if audit is None and not selected.log:
+    if audit is None and not selected.log and not selected.ranged:
         return Gathered(None, noise, selected)
     pairs = logged_pairs(log, propensities, audit)
     named = estimators is not None and estimators != "all"
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
     noise = noise_in_hand(noise, pairs, audit, needed=needed)
     if noise is None:
-        selected = _chosen_for(estimators, False, audit, survey, exclude)
+        selected = selected_with(None)
     return Gathered(pairs, noise, selected)
 
 
-def _chosen_for(names: Any, with_rates: bool, audit: Any, survey: Any, exclude: Any) -> Chosen:
-    """Look estimators up; where pairs are left out, those of a survey alone: a log's rows would stand for all pairs."""
-    there = {"with_audit": audit is not None, "with_survey": survey is not None}
-    found = chosen_by_source(names, with_rates=with_rates, **there)
-    if exclude is None or not found.log:
+def _excluding(found: Chosen, *, by_default: bool) -> Chosen:
+    """Keep a survey's estimators and a range where pairs are left out: a log's rows would stand for all pairs."""
+    if not found.log:
         return found
-    if names is None and found.survey:
-        return Chosen([], found.survey)
+    if by_default and (found.survey or found.ranged):
+        return found._replace(log=[])
     raise ParameterError(
         f"exclude needs a survey, and estimators that rest on it alone: {', '.join(one.name for one in found.log)} "
         "would speak of all pairs"

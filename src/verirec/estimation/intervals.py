@@ -58,7 +58,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class EstimateRange:
-    """The range of an estimate over all noise rates that the data allow: without knowing more, no one value is right.
+    """The range of an estimate over all that the data allow: noise rates, or how taste decides what is logged.
+
+    Without knowing more, no one value is right.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ class EstimateRange:
         whichever of the rates is the right one. If the region is itself an estimate, its own error comes on top.
     lowest, highest
         The estimates at the two ends.
+    diagnostics
+        What it rests on.
     """
 
     range: tuple[float, float]
@@ -76,6 +80,7 @@ class EstimateRange:
     confidence: float
     lowest: Estimate = field(repr=False)
     highest: Estimate = field(repr=False)
+    diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ends of range and interval as plain numbers, ready for JSON; there is no value."""
@@ -83,7 +88,7 @@ class EstimateRange:
 
     def _repr_html_(self) -> str:
         rows = {"range": _ends(self.range), f"{self.confidence:.4g} interval": _ends(self.interval)}
-        return html_table("Range of an estimate over all noise rates that are possible", rows)
+        return html_table("Range of an estimate over all that is possible", rows)
 
     @classmethod
     def over(cls, estimates: list[Estimate], *, least: float = -np.inf, most: float = np.inf) -> EstimateRange:

@@ -41,9 +41,17 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     @property
     def headline(self) -> str:
-        """The name of the estimate to go by: the one that rests most on labels and least on models."""
+        """The name of the estimate to go by: the one that rests most on labels and least on models.
+
+        A range over what selection may be comes after a survey and before all that trusts propensities.
+        """
         best = [name for name in HEADLINES if name in self._values]
+        best.sort(key=lambda name: not (name.startswith("survey") or self._over_selection(name)))
         return best[0] if best else list(self._values)[-1]
+
+    def _over_selection(self, name: str) -> bool:
+        one = self._values[name]
+        return isinstance(one, EstimateRange) and "selection" in one.diagnostics
 
     def __repr__(self) -> str:
         return f"Estimates of {self.of}\n{self.to_frame().to_string(index=False)}"

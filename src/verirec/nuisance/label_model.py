@@ -51,13 +51,18 @@ class LabelProbabilities(CellValues):
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the probabilities."""
         if users.ndim == 2 and users.shape[1] == 1 and items.ndim == 2 and items.shape[0] == 1:
-            # exp(-(a + b)) is a product: a division a cell in place of an exponential.
-            odds = np.exp(-np.clip(self.level + self.users[users], -_STEEPEST, _STEEPEST)) * np.exp(
-                -np.clip(self.items[items], -_STEEPEST, _STEEPEST)
-            )
+            # A division a cell in place of an exponential.
+            odds = self.cell_odds(users, items)
             odds += 1
             return np.asarray(np.reciprocal(odds, out=odds))
         return np.asarray(expit(self.cell_logits(users, items)))
+
+    def cell_odds(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the odds of a 0, exp(-logit): of a block, the outer product of its users' and its items'."""
+        return np.asarray(
+            np.exp(-np.clip(self.level + self.users[users], -_STEEPEST, _STEEPEST))
+            * np.exp(-np.clip(self.items[items], -_STEEPEST, _STEEPEST))
+        )
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the logits."""
@@ -124,7 +129,14 @@ class LabelModel:
             fitted.level += float(rest().sum()) / (_CURVATURE * float(scaled.sum()))
         return fitted
 
-    def cross_fit(self, log: FeedbackLog, weights: Array, folds: int, random_state: RandomState) -> Array:
+    def cross_fit(
+        self,
+        log: FeedbackLog,
+        weights: Array,
+        folds: int,
+        random_state: RandomState,
+        rates: NoiseRates | GroupedNoiseRates | None = None,
+    ) -> Array:
         """Return h of each row from a model that has not seen the row's fold, shape (n,)."""
         if len(checked_log(log)) < 2:
             raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
@@ -138,7 +150,7 @@ class LabelModel:
             rows = np.flatnonzero(~out)
             if len(rows) > MOST_ROWS:
                 rows = np.sort(random.choice(rows, MOST_ROWS, replace=False))
-            values[out] = self.fit(log.select(rows), given[rows]).at(log.users[out], log.items[out])
+            values[out] = self.fit(log.select(rows), given[rows], rates).at(log.users[out], log.items[out])
         return values
 
 

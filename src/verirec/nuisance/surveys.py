@@ -139,6 +139,9 @@ class SurveySample:
     ) -> SurveySample:
         """Read a survey: a table with user, item and true label, by the log's ids; rows without one are left out.
 
+        Columns `probability` (or `weight`), `cluster` and `person` are taken where there are such, and of a plan with
+        both kinds the random pairs.
+
         Parameters
         ----------
         path

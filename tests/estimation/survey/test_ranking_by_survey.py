@@ -362,6 +362,19 @@ def test_few_likes_give_an_interval_inside_0_and_1_that_is_not_empty(wrong):
     assert high - low > 0.05
 
 
+@pytest.mark.parametrize("likes", [0, 2, 3, 198, 200])
+def test_a_survey_of_nearly_one_class_tells_no_auc(likes):
+    """Three of each class are the least; without them it is the log that tells."""
+    truth = np.zeros(SHAPE, int)
+    cells = np.random.default_rng(0).choice(truth.size, 200, replace=False)
+    truth.ravel()[cells[:likes]] = 1
+    found = vr.estimate_ranking(scores_of(), world().log, survey=survey_of(cells, truth), k=[5, 29])
+    assert found["auc"].diagnostics["source"] == ("survey" if likes == 3 else "log")
+    for one in found.values():
+        assert 0 <= one.interval[0] <= one.value <= one.interval[1]
+        assert np.isfinite(one.standard_error)
+
+
 def test_hanley_and_mcneils_variance_is_that_of_draws():
     """Their formula is that of exponential scores."""
     random, odds = np.random.default_rng(0), 4.0

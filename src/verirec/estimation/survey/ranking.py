@@ -27,6 +27,8 @@ from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
 Array = npt.NDArray[np.float64]
 
 _HITS: Final = "hits"
+_OF_CLASS: Final = 3
+"""Surveyed likes, and dislikes, that AUC takes at the least."""
 
 
 def ranking_by_survey(
@@ -114,7 +116,7 @@ class _Surveyed:
 
     def estimates(self) -> dict[str, Estimate]:
         found = {}
-        if self.levels is not None:
+        if self.levels is not None and min(self.draws.facts["liked"], self.draws.facts["disliked"]) >= _OF_CLASS:
             levels = level_of(self.own_scores, self.levels)
             found["auc"] = auc_by_survey(levels, self.expected, self.walked, self.draws, self.confidence)
         for depth in self.depths:
@@ -139,11 +141,10 @@ class _Surveyed:
         best = gains > 0
         shares = (self.draws.shares * gains)[best]
         draws, q = self.draws.select(best, shares / shares.sum()), self.expected[best]
-        power = power_of(draws.labels.values, q, draws.shares)
+        power = power_of(draws.labels.values, q, draws)
         all_of, expected, variance = self.walked.gains(name)
-        typical = -power * float(draws.shares @ q), 1.0
-        base = power * expected / all_of
-        mean = Mean(base, -power * q, np.ones(len(q)), typical, (power / all_of) ** 2 * variance, {"power": power})
+        base, added = power * expected / all_of, (power / all_of) ** 2 * variance
+        mean = Mean(base, -power * q, np.ones(len(q)), q, added, int(power > 0), {"power": power})
         return mean, draws, best, all_of
 
     def _gained(self, name: str) -> Estimate:
@@ -166,10 +167,12 @@ class _Surveyed:
         per_user = len(self.ranked.target) / len(self.ranked.target.users)
         hit_values = mean.constants + among.labels.values
         hits = all_of * (mean.base + float(among.shares @ hit_values))
-        power = power_of(labels, self.expected, draws.shares)
+        power = power_of(labels, self.expected, draws)
         values = labels - power * self.expected
         liked = per_user * (power * float(self.walked.spread[0].sum()) + float(draws.shares @ values))
-        recall = hits / max(liked, np.finfo(float).tiny)
+        # Corrected for noise, few likes can come out as none: half of one is what a survey cannot tell from it.
+        liked = max(liked, per_user / (2 * len(draws)))
+        recall = hits / liked
         of_hits, by_hit = np.zeros(len(draws)), np.zeros(len(draws))
         of_hits[best] = all_of * among.shares * (hit_values - float(among.shares @ hit_values))
         by_hit[best] = all_of * among.shares
@@ -177,7 +180,7 @@ class _Surveyed:
         sums = totals(draws.clusters, (of_hits - recall * of_liked) / liked, draws.groups)
         slopes = (by_hit - recall * per_user * draws.shares) / liked
         parts = {
-            "survey": float(sums @ sums) * draws.groups / (draws.groups - 3),
+            "survey": float(sums @ sums) * draws.groups / max(draws.groups - 3, 1),
             "noise_rates": draws.rates_variance(slopes / draws.shares),
             "sample": mean.base_variance * (all_of / liked) ** 2,
         }

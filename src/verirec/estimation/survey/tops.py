@@ -19,7 +19,7 @@ from verirec.exceptions import PredictionError
 
 Array = npt.NDArray[np.float64]
 
-MOST_CELLS: Final = 200_000_000
+MOST_CELLS: Final = 50_000_000
 """Scores that are looked at: of larger targets, those of a random sample of users."""
 LEVELS: Final = 4_096
 """Of scores, between which pairs count as tied."""
@@ -97,7 +97,7 @@ class RankedTarget:
     def places(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return how many of the user's items score higher than each pair, and how many the same; above may be inf."""
         ranked = np.unique(users)
-        found = list(self._best_keys(ranked))
+        found = list(self.best_keys(ranked))
         keys, above, tied = (np.concatenate([part[column] for part in found]) for column in range(3))
         order = np.argsort(keys)
         wanted = cell_keys(users, items, self.target.shape[1])
@@ -105,7 +105,8 @@ class RankedTarget:
         among = keys[place] == wanted
         return np.where(among, above[place], np.inf), np.where(among, tied[place], 1.0)
 
-    def _best_keys(self, ranked: Positions) -> Iterator[tuple[Any, Array, Array]]:
+    def best_keys(self, ranked: Positions) -> Iterator[tuple[Any, Array, Array]]:
+        """Yield the best pairs of some users (in ascending order): `cell_keys`, and what `places` gives of them."""
         n_items = self.target.shape[1]
 
         def visit(block: Block) -> tuple[Any, Array, Array]:

@@ -2,19 +2,16 @@
 
 from verirec.nuisance.noise_rates.anchor import AnchorNoiseRates
 from verirec.nuisance.noise_rates.audit import AuditNoiseRates, rates_from_audit
-from verirec.nuisance.noise_rates.plan import AuditPlan, plan_labels
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
     "AnchorNoiseRates",
     "AuditNoiseRates",
-    "AuditPlan",
     "AuditSample",
     "AuditedRows",
     "SeparabilityTest",
     "identified_region",
-    "plan_labels",
     "rates_from_audit",
     "weak_separability_test",
 ]

@@ -1,4 +1,4 @@
-"""Audit plans: as many pairs as it takes, fewer than at random, and each standing for its part of the log."""
+"""Designs of audits: as many pairs as it takes, fewer than at random, and each standing for its part of the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import AuditError, EmptyLogError, ParameterError, VerirecError
-from verirec.nuisance.noise_rates.plan import _Design
+from verirec.nuisance.noise_rates.design import _Information, design_audit
 
 RATES = vr.NoiseRates(0.2, 0.1)
 WIDTH = 0.04
@@ -31,23 +31,28 @@ def half_widths(world, rows):
     return 1.959964 * np.sqrt(np.diag(rates.covariance)), np.array([rates.rho01, rates.rho10])
 
 
+def weights_of(plan):
+    """How many rows of the log each stands for."""
+    return 1 / plan.probabilities
+
+
 @cache
 def studied(weak_separability, guess=RATES):
     """Plan in world after world: mean half-widths, the rates, and those of random choices as large, and of `simple`."""
     found = {"plan": [], "rates": [], "as many": [], "simple": [], "expected": [], "sizes": []}
     for seed in range(WORLDS if guess else 4):
         world = made(seed, weak_separability)
-        plan = vr.plan_labels(world.log, half_width=WIDTH, guess=guess, random_state=seed)
+        plan = design_audit(world.log, half_width=WIDTH, guess=guess, random_state=seed)
         widths, rates = half_widths(world, plan.rows)
         found["plan"].append(widths)
         found["rates"].append(rates)
         if guess is None:
             continue
         random = np.random.default_rng(seed).permutation(len(world.log))
-        found["as many"].append(half_widths(world, random[: len(plan)])[0])
+        found["as many"].append(half_widths(world, random[: len(plan.rows)])[0])
         found["simple"].append(half_widths(world, random[: plan.simple])[0])
-        found["expected"].append(plan.expected)
-        found["sizes"].append((len(plan), plan.simple))
+        found["expected"].append(plan.half_widths)
+        found["sizes"].append((len(plan.rows), plan.simple))
     return {name: np.array(values) for name, values in found.items()}
 
 
@@ -58,7 +63,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def plan(world):
-    return vr.plan_labels(world.log, half_width=WIDTH, guess=RATES)
+    return design_audit(world.log, half_width=WIDTH, guess=RATES)
 
 
 @pytest.mark.parametrize("weak_separability", [False, True])
@@ -98,24 +103,43 @@ def test_without_a_guess_the_wanted_half_width_is_reached_too():
 
 
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.15, 0.3, 0.49])
-def test_a_plan_of_any_width_keeps_its_word_and_stands_for_the_whole_log(world, width):
-    plan = vr.plan_labels(world.log, half_width=width)
-    assert max(plan.expected) <= width * (1 + 1e-9)
-    assert plan.weights.sum() == pytest.approx(len(world.log), rel=1e-12)
-    assert len(plan) >= 20 * 5  # five of each label in each of ten strata
+@pytest.mark.parametrize("guess", [None, RATES])
+def test_a_plan_of_any_width_keeps_its_word_and_never_takes_more_than_a_random_choice(world, width, guess):
+    plan = design_audit(world.log, half_width=width, guess=guess)
+    assert max(plan.half_widths) <= width * (1 + 1e-9)
+    assert weights_of(plan).sum() == pytest.approx(len(world.log), rel=1e-12)
+    assert len(plan.rows) <= plan.simple
 
 
-@pytest.mark.parametrize("width", [0.1, 0.2, 0.49])
-def test_an_audit_that_follows_its_plan_is_not_called_small(world, width):
-    """Any warning would be an error here."""
-    plan = vr.plan_labels(world.log, half_width=width)
-    assert len(plan) < 200
-    assert half_widths(world, plan.rows)[0].max() < 0.15
+@pytest.mark.parametrize("budget", [10, 60, 100, 101, 137, 500, 2_000])
+@pytest.mark.parametrize("guess", [None, RATES])
+def test_a_plan_of_any_budget_spends_it_and_is_never_worse_than_a_random_choice(world, budget, guess):
+    plan = design_audit(world.log, budget=budget, guess=guess)
+    assert len(plan.rows) == len(np.unique(plan.rows)) == budget
+    assert weights_of(plan).sum() == pytest.approx(len(world.log), rel=1e-12)
+    assert budget <= plan.simple + 1
+    if budget >= 500:
+        assert budget < 0.75 * plan.simple
 
 
-def test_for_a_rough_answer_a_random_choice_may_take_fewer_and_that_is_told(world):
-    plan = vr.plan_labels(world.log, half_width=0.3)
-    assert plan.simple < len(plan)
+def test_a_budget_and_its_half_width_are_two_sides_of_one_plan(world):
+    by_number = design_audit(world.log, budget=700, guess=RATES)
+    by_width = design_audit(world.log, half_width=max(by_number.half_widths), guess=RATES)
+    assert len(by_width.rows) == pytest.approx(700, abs=4)
+
+
+def test_for_a_rough_answer_every_row_is_as_likely(world):
+    """Five of each label in each of ten strata are a hundred, where some dozen do."""
+    plan = design_audit(world.log, half_width=0.3)
+    assert len(plan.rows) == plan.simple < 40
+    assert set(plan.probabilities) == {len(plan.rows) / len(world.log)}
+
+
+def test_a_budget_above_the_log_takes_all_of_it(world):
+    small = world.log.select(np.arange(300))
+    plan = design_audit(small, budget=1_000, guess=RATES)
+    assert sorted(plan.rows) == list(range(300))
+    assert set(plan.probabilities) == {1.0}
 
 
 # What it was made for
@@ -123,7 +147,7 @@ def test_for_a_rough_answer_a_random_choice_may_take_fewer_and_that_is_told(worl
 
 def test_without_a_guess_all_nine_that_it_was_made_for_are_kept():
     log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
-    plan = vr.plan_labels(log, half_width=0.05, random_state=7)
+    plan = design_audit(log, half_width=0.05, random_state=7)
     region = vr.identified_region(log, random_state=7)
     most = [min(one, 0.3) for one in (region.rho01_most, region.rho10_most)]
     assert [(one.rho01, one.rho10) for one in plan.guesses] == [
@@ -132,9 +156,9 @@ def test_without_a_guess_all_nine_that_it_was_made_for_are_kept():
 
 
 def test_the_expected_half_widths_are_the_worst_over_the_guesses(world):
-    plan = vr.plan_labels(world.log, half_width=0.05)
+    plan = design_audit(world.log, half_width=0.05)
     for one in plan.guesses:
-        assert len(vr.plan_labels(world.log, half_width=0.05, guess=one)) <= len(plan)
+        assert len(design_audit(world.log, half_width=0.05, guess=one).rows) <= len(plan.rows)
 
 
 def test_a_given_guess_is_the_only_one(plan):
@@ -144,49 +168,48 @@ def test_a_given_guess_is_the_only_one(plan):
 def test_seed_and_confidence_go_into_the_guesses():
     log = vr.simulate.world(200, 300, observed=0.15, noise_rates=vr.NoiseRates(0.1, 0.05), random_state=0).log
     plans = [
-        vr.plan_labels(log, half_width=0.05, random_state=seed, confidence=level)
+        design_audit(log, half_width=0.05, random_state=seed, confidence=level)
         for seed, level in ((0, 0.95), (1, 0.95), (0, 0.5))
     ]
     assert len({one.guesses for one in plans}) == 3
-    assert [one.confidence for one in plans] == [0.95, 0.95, 0.5]
 
 
 def test_a_wrong_guess_is_told_before_any_work(world, monkeypatch):
     monkeypatch.setattr(
-        "verirec.nuisance.noise_rates.plan.sort_into_strata", lambda *_, **__: pytest.fail("rows were sorted")
+        "verirec.nuisance.noise_rates.design.sort_into_strata", lambda *_, **__: pytest.fail("rows were sorted")
     )
     with pytest.raises(ParameterError, match="guess must be"):
-        vr.plan_labels(world.log, guess="many")
+        design_audit(world.log, half_width=0.03, guess="many")
 
 
 # The pairs
 
 
 def test_rows_are_distinct_rows_of_the_log(world, plan):
-    assert len(np.unique(plan.rows)) == len(plan) == len(plan.weights)
+    assert len(np.unique(plan.rows)) == len(plan.rows) == len(weights_of(plan))
     assert ((plan.rows >= 0) & (plan.rows < len(world.log))).all()
 
 
-def test_rows_come_in_random_order(plan):
+def test_rows_come_in_random_order(world, plan):
     """A list that is filled in only in part should still be a fair part: neither label nor weight follows the order."""
-    labels = plan.log.labels[plan.rows]
-    half = len(plan) // 2
+    labels = world.log.labels[plan.rows]
+    half = len(plan.rows) // 2
     assert abs(labels[:half].mean() - labels[half:].mean()) < 4 * np.sqrt(2 * 0.25 / half)
-    assert abs(np.corrcoef(np.arange(len(plan)), plan.weights)[0, 1]) < 4 / np.sqrt(len(plan))
+    assert abs(np.corrcoef(np.arange(len(plan.rows)), weights_of(plan))[0, 1]) < 4 / np.sqrt(len(plan.rows))
 
 
 def test_weights_add_up_to_the_log_within_each_cell(world):
     """By scores that are given, the cells can be worked out by hand: tenths of the score, by label."""
     scores = np.random.default_rng(0).random((200, 300))
-    plan = vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, scores=scores)
+    plan = design_audit(world.log, half_width=WIDTH, guess=RATES, scores=scores)
     log = world.log
     score = scores[log.users, log.items]
     tenth = np.argsort(np.argsort(score)) * 10 // len(log)
-    assert plan.weights.sum() == pytest.approx(len(log))
+    assert weights_of(plan).sum() == pytest.approx(len(log))
     for stratum in range(10):
         for label in (0, 1):
             cell = (tenth == stratum) & (log.labels == label)
-            assert plan.weights[cell[plan.rows]].sum() == pytest.approx(cell.sum())
+            assert weights_of(plan)[cell[plan.rows]].sum() == pytest.approx(cell.sum())
 
 
 def test_weighted_shares_are_fair_to_the_log():
@@ -194,49 +217,35 @@ def test_weighted_shares_are_fair_to_the_log():
     errors = []
     for seed in range(WORLDS):
         world = made(seed)
-        plan = vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, random_state=seed)
+        plan = design_audit(world.log, half_width=WIDTH, guess=RATES, random_state=seed)
         truth = world.at(world.log.users, world.log.items).true_labels
-        errors.append(np.average(truth[plan.rows], weights=plan.weights) - truth.mean())
+        errors.append(np.average(truth[plan.rows], weights=weights_of(plan)) - truth.mean())
     assert abs(np.mean(errors)) < 4 * np.std(errors, ddof=1) / np.sqrt(len(errors))
 
 
-def test_the_frame_is_a_list_to_fill_in(plan):
-    frame = plan.to_frame()
-    assert list(frame.columns) == ["user", "item", "label", "true_label", "weight"]
-    assert len(frame) == len(plan)
-    assert frame["true_label"].isna().all()
-    log = plan.log
-    assert frame["user"].tolist() == log.users[plan.rows].tolist()
-    assert frame["item"].tolist() == log.items[plan.rows].tolist()
-    assert frame["label"].tolist() == log.labels[plan.rows].tolist()
-    assert frame["weight"].tolist() == plan.weights.tolist()
-    assert "<table" in plan._repr_html_()
-    assert repr(plan) == f"AuditPlan({len(plan)} pairs ({plan.simple} if chosen at random) for half-widths of 0.04)"
-
-
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(world, plan):
-    again, other = (vr.plan_labels(world.log, half_width=WIDTH, guess=RATES, random_state=seed) for seed in (0, 1))
+    again, other = (design_audit(world.log, half_width=WIDTH, guess=RATES, random_state=seed) for seed in (0, 1))
     assert again.rows.tolist() == plan.rows.tolist()
-    assert again.weights.tolist() == plan.weights.tolist()
+    assert again.probabilities.tolist() == plan.probabilities.tolist()
     assert other.rows.tolist() != plan.rows.tolist()
 
 
 def test_a_narrower_interval_takes_more_pairs(world):
-    sizes = [len(vr.plan_labels(world.log, half_width=width, guess=RATES)) for width in (0.02, 0.03, 0.05)]
+    sizes = [len(design_audit(world.log, half_width=width, guess=RATES).rows) for width in (0.02, 0.03, 0.05)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 2.5 * sizes[2]
 
 
 def test_more_confidence_takes_more_pairs(world):
-    sure, less = (vr.plan_labels(world.log, half_width=0.03, guess=RATES, confidence=level) for level in (0.99, 0.8))
-    assert len(sure) > 2 * len(less)
+    sure, less = (design_audit(world.log, half_width=0.03, guess=RATES, confidence=level) for level in (0.99, 0.8))
+    assert len(sure.rows) > 2 * len(less.rows)
 
 
 def test_groups_strata_are_at_most_as_many_as_there_are_rows_for(world):
     """A log of 60 rows has 3 strata of 20."""
     small = world.log.select(np.arange(60))
-    plan = vr.plan_labels(small, half_width=0.3, guess=RATES)
-    assert len(np.unique(np.round(plan.weights, 9))) <= 6
+    plan = design_audit(small, half_width=0.3, guess=RATES)
+    assert len(np.unique(np.round(weights_of(plan), 9))) <= 6
 
 
 # What cannot be
@@ -245,7 +254,7 @@ def test_groups_strata_are_at_most_as_many_as_there_are_rows_for(world):
 @pytest.mark.parametrize("width", [0.001, 0.004])
 def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(world, width):
     check_refusal(
-        lambda: vr.plan_labels(world.log, half_width=width, guess=RATES),
+        lambda: design_audit(world.log, half_width=width, guess=RATES),
         AuditError,
         rf"even the true labels of all {len(world.log):,} rows would leave a rate's half-width at 0\.\d+ where "
         rf"{width:g} was asked for; ask for a larger half_width",
@@ -255,33 +264,33 @@ def test_a_half_width_that_all_true_labels_would_not_give_is_an_audit_error(worl
 @pytest.fixture
 def steps(monkeypatch):
     """How often the covariance is computed, which each step costs."""
-    count, covariance = [0], _Design._covariance
+    count, covariance = [0], _Information._covariances
 
     def counted(design, asked):
         count[0] += 1
         return covariance(design, asked)
 
-    monkeypatch.setattr(_Design, "_covariance", counted)
+    monkeypatch.setattr(_Information, "_covariances", counted)
     return count
 
 
 def test_what_all_true_labels_would_not_give_is_refused_before_any_is_chosen(steps):
     """Ten million rows, of which a few were added at a time, took minutes."""
-    design = _Design.of(np.full(20, 500_000.0), RATES)
+    design = _Information.of(np.full(20, 500_000.0), [RATES])
     with pytest.raises(AuditError, match="even the true labels of all 10,000,000 rows"):
-        design.allocate(0.00001, 1.96)
+        design.choose((0.00001 / 1.96) ** 2, None, 1.96)
     assert steps == [1]
 
 
 def test_large_plans_take_few_steps_and_hardly_more_rows(steps, monkeypatch):
-    design = _Design.of(np.linspace(100_000, 500_000, 20), RATES)
-    asked = design.allocate(0.001, 1.96)
+    design = _Information.of(np.linspace(100_000, 500_000, 20), [RATES])
+    asked = design._allocate((0.001 / 1.96) ** 2, np.inf)
     assert steps[0] < 3_000  # for 700,000 rows
     assert 1.96 * np.sqrt(design.variances(asked).max()) <= 0.001
     # As many rows by a few at a time, which is as frugal as it gets: at a larger width, as that takes its time.
-    sizes = [design.allocate(0.006, 1.96).sum()]
-    monkeypatch.setattr("verirec.nuisance.noise_rates.plan._SHARE", 10**9)
-    sizes.append(design.allocate(0.006, 1.96).sum())
+    sizes = [design._allocate((0.006 / 1.96) ** 2, np.inf).sum()]
+    monkeypatch.setattr("verirec.nuisance.noise_rates.design._SHARE", 10**9)
+    sizes.append(design._allocate((0.006 / 1.96) ** 2, np.inf).sum())
     assert sizes[1] > 4_000
     assert sizes[0] == pytest.approx(sizes[1], rel=0.01)
 
@@ -289,36 +298,32 @@ def test_large_plans_take_few_steps_and_hardly_more_rows(steps, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"half_width": 0}, ParameterError, "half_width must be a finite number above 0 and below 0.5"),
-        ({"half_width": 0.5}, ParameterError, "half_width must be"),
-        ({"half_width": float("nan")}, ParameterError, "half_width must be"),
-        ({"confidence": 1}, ParameterError, "confidence must be"),
         ({"guess": (0.2, 0.1)}, ParameterError, "guess must be a NoiseRates; got tuple"),
         ({"strata": 0}, ParameterError, "strata must be a whole number"),
         ({"log": "log"}, ParameterError, "a FeedbackLog is needed; got str"),
     ],
 )
 def test_bad_input_is_told_in_one_line(world, change, error, message):
-    check_refusal(lambda: vr.plan_labels(**{"log": world.log} | change), error, message)
+    check_refusal(lambda: design_audit(**{"log": world.log, "half_width": 0.03} | change), error, message)
 
 
 def test_a_log_that_is_too_small_is_refused(world):
     small = world.log.select(np.arange(30))
     check_refusal(
-        lambda: vr.plan_labels(small),
+        lambda: design_audit(small, half_width=0.03),
         EmptyLogError,
         "^a log of 30 rows cannot tell how noisy its labels may be, which takes at least 40; give the noise rates: "
         r"rho01=\.\.\. and rho10=\.\.\.$",
     )
     # Which is what helps.
-    assert len(vr.plan_labels(small, half_width=0.4, guess=RATES)) > 0
-    check_refusal(lambda: vr.plan_labels(world.log.select([])), VerirecError, "rows")
+    assert len(design_audit(small, half_width=0.4, guess=RATES).rows) > 0
+    check_refusal(lambda: design_audit(world.log.select([]), half_width=0.03), VerirecError, "rows")
 
 
 def test_a_log_of_one_class_is_refused_for_what_it_is(world):
     log = world.log
     ones = vr.FeedbackLog.from_arrays(log.users, log.items, np.ones(len(log), int), n_users=200, n_items=300)
-    check_refusal(lambda: vr.plan_labels(ones), VerirecError, "class|positive")
+    check_refusal(lambda: design_audit(ones, half_width=0.03), VerirecError, "class|positive")
 
 
 def test_whatever_the_plans_seed_the_rates_are_right_on_average():
@@ -326,7 +331,7 @@ def test_whatever_the_plans_seed_the_rates_are_right_on_average():
     errors = []
     for seed in range(60):
         world = vr.simulate.world(150, 200, noise_rates=RATES, observed=0.15, random_state=1_000 + seed)
-        plan = vr.plan_labels(world.log, half_width=0.05, guess=RATES, random_state=seed + 1)
+        plan = design_audit(world.log, half_width=0.05, guess=RATES, random_state=seed + 1)
         users, items = world.log.users[plan.rows], world.log.items[plan.rows]
         found = vr.AuditNoiseRates().fit(
             world.log, audit=vr.AuditSample(users, items, world.at(users, items).true_labels)

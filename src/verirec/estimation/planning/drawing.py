@@ -1,0 +1,64 @@
+"""Pairs drawn with unequal probabilities, a given number of them, none twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def inclusion_probabilities(sizes: Array, count: float) -> Array:
+    """Return probabilities in proportion to sizes that add up to `count`; those that would be above 1 are 1.
+
+    Parameters
+    ----------
+    sizes
+        Above 0, shape (m,).
+    count
+        At most m.
+
+    Examples
+    --------
+    >>> inclusion_probabilities(np.array([1.0, 1.0, 2.0]), 2).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    certain = np.zeros(len(sizes), bool)
+    while True:
+        rest = float(sizes[~certain].sum())
+        found = np.where(certain, 1.0, sizes * ((count - certain.sum()) / rest if rest > 0 else 0.0))
+        above = (found > 1) & ~certain
+        if not above.any():
+            return np.asarray(found)
+        certain |= above
+
+
+def draw(probabilities: Array, count: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+    r"""Draw `count` places with inclusion probabilities that add up to it (Pareto sampling: Rosén 1997).
+
+    Each place has a uniform number u and the rank :math:`\frac{u}{1 - u} \cdot \frac{1 - \pi}{\pi}`; the smallest
+    ranks are drawn. Their inclusion probabilities are :math:`\pi` but for terms that vanish as the sum of
+    :math:`\pi (1 - \pi)` grows, below a thousandth at a few dozen.
+
+    Parameters
+    ----------
+    probabilities
+        Above 0, shape (m,).
+
+    Returns
+    -------
+    Places, in random order, shape (count,).
+
+    Examples
+    --------
+    >>> drawn = draw(np.array([0.5, 1.0, 0.5]), 2, np.random.default_rng(0))
+    >>> len(drawn), 1 in drawn
+    (2, True)
+    """
+    if count == 0:
+        return np.empty(0, np.int64)
+    uniform = random.random(len(probabilities))
+    ranks = uniform / (1 - uniform) * (1 - probabilities) / probabilities
+    return random.permutation(np.argpartition(ranks, count - 1)[:count])

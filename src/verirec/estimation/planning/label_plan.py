@@ -1,0 +1,134 @@
+"""A plan: the pairs to ask people about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.checks import number_array
+from verirec.data.cells import Positions, cell_keys
+from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import AuditError, DataError, SurveyError
+from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.surveys import SurveySample
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelPlan:
+    """The pairs to ask people about, with how likely each was to be chosen.
+
+    Parameters
+    ----------
+    log
+        The log that it is of.
+    users, items
+        Positions, in random order, so that a list filled in only in part is still a fair one; shape (m,).
+    logged
+        Which of them are of the log, for an audit; the others are random pairs, for a survey. Shape (m,).
+    probabilities
+        Of being chosen: of a logged pair among the log's, of a random one among all that matter. Shape (m,).
+    purpose
+        "level", "difference", "ndcg@k" or "noise rates".
+    half_widths
+        What can be expected to either side, by name of what is asked for.
+    confidence
+        Of these intervals.
+    simple
+        How many pairs a simple random choice would need for the same; `None` if there are not as many.
+    assumes
+        What the expectation rests on, in words.
+    """
+
+    log: FeedbackLog
+    users: Positions
+    items: Positions
+    logged: npt.NDArray[np.bool_]
+    probabilities: Array
+    purpose: str
+    half_widths: dict[str, float]
+    confidence: float
+    simple: int | None
+    assumes: str
+
+    @property
+    def half_width(self) -> float:
+        """The widest of those expected."""
+        return max(self.half_widths.values())
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        logged = int(self.logged.sum())
+        simple = "" if self.simple is None else f", {self.simple:,} if chosen at random"
+        return (
+            f"LabelPlan({len(self):,} pairs: {logged:,} logged, {len(self) - logged:,} random{simple}; {self.purpose} "
+            f"to within {self.half_width:.2g})"
+        )
+
+    def to_frame(self) -> Any:
+        """Return kind, user, item, label (of logged pairs), an empty true_label, and probability, as a pandas frame."""
+        import pandas as pd
+
+        labels = pd.array([None] * len(self), dtype="Int8")
+        labels[self.logged] = self.log.labels[self._rows()]
+        columns = {
+            "kind": np.where(self.logged, "logged", "random"),
+            "user": self.log.user_ids.ids(self.users),
+            "item": self.log.item_ids.ids(self.items),
+            "label": labels,
+            "true_label": None,
+            "probability": self.probabilities,
+        }
+        return pd.DataFrame(columns)
+
+    def _rows(self) -> npt.NDArray[np.int64]:
+        """Return the log's rows of the logged pairs."""
+        keys = cell_keys(self.log.users, self.log.items, self.log.n_items)
+        order = np.argsort(keys)
+        asked = cell_keys(self.users[self.logged], self.items[self.logged], self.log.n_items)
+        return np.asarray(order[np.searchsorted(keys, asked, sorter=order)])
+
+    def audit(self, true_labels: npt.ArrayLike) -> AuditSample:
+        """Return the audit of the logged pairs, with their probabilities.
+
+        Parameters
+        ----------
+        true_labels
+            Of all pairs of the plan, in its order: 0, 1, or NaN where nobody answered; shape (m,).
+        """
+        answered, labels, share = self._answered(true_labels, self.logged, AuditError, "logged")
+        users, items, chosen = self.users[answered], self.items[answered], self.probabilities[answered]
+        return AuditSample(users, items, labels, probabilities=share * chosen)
+
+    def survey(self, true_labels: npt.ArrayLike, **options: Any) -> SurveySample:
+        """Return the survey of the random pairs, with their probabilities; `true_labels` as in `audit`.
+
+        Parameters
+        ----------
+        options
+            As `SurveySample` takes them: noisy, clusters.
+        """
+        answered, labels, share = self._answered(true_labels, ~self.logged, SurveyError, "random")
+        users, items, chosen = self.users[answered], self.items[answered], self.probabilities[answered]
+        return SurveySample(users, items, labels, probabilities=share * chosen, **options)
+
+    def _answered(
+        self, true_labels: npt.ArrayLike, of_kind: npt.NDArray[np.bool_], error: type[DataError], kind: str
+    ) -> tuple[npt.NDArray[np.bool_], Array, float]:
+        """Return which pairs of a kind have an answer, the answers, and their share of that kind."""
+        labels = number_array("true_labels", true_labels, ndim=1, error=error).astype(np.float64)
+        if len(labels) != len(self):
+            raise error(f"true_labels must have an entry for each of the {len(self):,} pairs; got {len(labels):,}")
+        answered = of_kind & ~np.isnan(labels)
+        if not answered.any():
+            raise error(f"no {kind} pair of the plan has a true label")
+        return answered, labels[answered], float(answered.sum() / of_kind.sum())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.to_frame().head(10).to_html(index=False, escape=True)}"
