@@ -118,7 +118,7 @@ def one_repetition(task: tuple[str, int, tuple[int, ...]]) -> Found:
                 warnings.simplefilter("ignore")
                 level = vr.estimate(one, log, **options, estimators=("ome-dr", "audited-dr"))
                 difference = vr.compare(one, two, log, **options, estimators=("ome-dr", "audited-dr"))
-                ranking = {} if os.environ.get("NORANK") else vr.estimate_ranking(scores, log, **options, k=5)
+                ranking = vr.estimate_ranking(scores, log, **options, k=5)
             estimates = {("level", name): level[name] for name in level}
             estimates |= {("difference", name): difference[name] for name in difference}
             estimates |= {(name, "audited-dr"): ranking[name] for name in WHAT[2:] if name in ranking}

@@ -21,7 +21,7 @@ from verirec.exceptions import (
 )
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
-from verirec.nuisance.noise_rates.direct import chance_of_audit, direct_rates
+from verirec.nuisance.noise_rates.direct import chance_of_audit, direct_rates, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Rates, joint_rates, truly_positive
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 ROUGH: Final = 0.15
 """Rates whose 95% intervals reach further than this to either side are too open for most uses."""
 UNLIKELY: Final = 0.1
-"""Of an audit under a model that was fitted to it, which is careful: 1 to 2% of right models were below it."""
+"""How likely an audit must be under rates that were fitted to it, which is to be careful, not to be warned of."""
 _ROWS_FOR_TAILS: Final = 200
 
 
@@ -180,7 +180,9 @@ class AuditNoiseRates:
             (first, second), (positives, negatives) = direct.variances, direct.rows
             facts = {"positives": positives, "negatives": negatives}
             return (*direct.rates, ((first, 0.0), (0.0, second)), facts)
-        rho01, rho10, covariance, facts = joint_rates(AuditCounts.of(labels, strata, rows, true_labels, weights))
+        within = weights_within(strata[rows] * 2 + labels[rows], probabilities)
+        counts = AuditCounts.of(labels, strata, rows, true_labels, weights, within)
+        rho01, rho10, covariance, facts = joint_rates(counts)
         if weights is not None:
             # Unequal weights are worth fewer rows (Kish).
             (a, b), (_, d) = np.array(covariance) * float((weights**2).mean()) / float(weights.mean()) ** 2
@@ -188,7 +190,7 @@ class AuditNoiseRates:
         _, which = np.unique(strata, return_inverse=True)
         shares = np.asarray(facts.pop("shares"), np.float64)
         q = truly_positive(rho01, rho10, shares, which[rows], labels[rows])
-        agreement = chance_of_audit(labels[rows], true_labels, q, each / probabilities)
+        agreement = chance_of_audit(labels[rows], true_labels, q, each * within)
         return rho01, rho10, covariance, facts | {"agreement": agreement}
 
     @staticmethod

@@ -63,6 +63,23 @@ def share_variance(wrong: float, total: float) -> float:
     return share * (1 - share) / total
 
 
+def weights_within(cells: npt.NDArray[np.int64], probabilities: Array) -> Array:
+    """Return weights that undo an unequal choice within cells, each cell's adding up to what its rows are worth.
+
+    Where pairs were chosen by their cell alone these are 1.
+
+    Examples
+    --------
+    >>> weights_within(np.array([0, 0, 1]), np.array([0.5, 0.5, 0.1])).tolist()
+    [1.0, 1.0, 1.0]
+    >>> weights_within(np.array([0, 0, 0]), np.array([0.5, 0.5, 0.25])).round(3).tolist()
+    [0.667, 0.667, 1.333]
+    """
+    weights = 1 / probabilities
+    total, squares = np.bincount(cells, weights), np.bincount(cells, weights**2)
+    return np.asarray(weights * (total / np.where(squares > 0, squares, 1.0))[cells])
+
+
 def chance_of_audit(labels: Labels, true_labels: Labels, expected: Array, weights: Array) -> float:
     r"""Return how likely it is that an audit is so far from what a model of the noise expects of it.
 

@@ -49,15 +49,18 @@ class AuditCounts:
         rows: npt.NDArray[np.int64],
         true_labels: npt.NDArray[np.int8],
         weights: Array | None = None,
+        audit_weights: Array | None = None,
     ) -> AuditCounts:
-        """Count a log's rows, each as often as its weight says; `rows` are the audited ones."""
+        """Count a log's rows, each as often as its weight says; `rows` are the audited ones, with weights of theirs."""
         each = np.ones(len(labels)) if weights is None else weights / weights.mean()
         used, strata = np.unique(strata, return_inverse=True)
         both = np.zeros((len(used), 2, 2))
-        np.add.at(both, (strata[rows], labels[rows], true_labels), each[rows])
+        counted = each[rows] if audit_weights is None else each[rows] * audit_weights
+        np.add.at(both, (strata[rows], labels[rows], true_labels), counted)
         by_label = np.zeros((len(used), 2))
         np.add.at(by_label, (strata, labels), each)
-        by_label = np.maximum(by_label - both.sum(axis=2), 0.0)
+        np.subtract.at(by_label, (strata[rows], labels[rows]), each[rows])
+        by_label = np.maximum(by_label, 0.0)
         return cls(by_label[:, 1], by_label[:, 0], both)
 
     @property
