@@ -139,6 +139,17 @@ def test_what_cannot_be_left_out(world, f):
     )
 
 
+@pytest.mark.parametrize("judge", ["estimate", "compare"])
+def test_beside_a_survey_a_log_that_was_all_trained_on_is_not_judged_by(world, f, judge):
+    cells = np.random.default_rng(0).choice(40 * 50, 200, replace=False)
+    survey = vr.SurveySample(cells // 50, cells % 50, world.true_labels.ravel()[cells])
+    ask, given = getattr(vr, judge), [f] * (2 if judge == "compare" else 1)
+    found = ask(*given, world.log, survey=survey, exclude=world.log)
+    assert list(found) == ["survey", "survey-ppi"]
+    named = {"survey": survey, "exclude": world.log, "estimators": ("dr", "survey")}
+    check_refusal(lambda: ask(*given, world.log, **named), EmptyLogError, "the log has 0")
+
+
 def test_an_audit_goes_with_its_rows(world, parts, f):
     log = world.log
     rows = np.random.default_rng(0).choice(len(log), 200, replace=False)

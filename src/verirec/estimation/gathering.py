@@ -13,7 +13,7 @@ from verirec.estimation.catalogue import Chosen, chosen_by_source
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
-from verirec.exceptions import AuditError, NoiseRateError, ParameterError
+from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.nuisance.noise_rates import AuditedRows, AuditSample, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
@@ -69,7 +69,20 @@ def gather(
     noise = noise_in_hand(noise, pairs, audit, needed=needed)
     if noise is None:
         selected = selected_with(None)
-    return Gathered(pairs, noise, selected, _without(pairs, exclude) if selected.log else None)
+    return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
+
+
+def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
+    """Leave pairs out; estimators that nobody asked for are not applied where these were all rows of the log."""
+    if found.pairs is None or not found.estimators.log:
+        return found
+    try:
+        return found._replace(judged=_without(found.pairs, exclude))
+    except (AuditError, EmptyLogError, LabelError):
+        others = found.estimators.survey or found.estimators.ranged
+        if exclude is None or not (by_default and others):
+            raise
+        return found._replace(estimators=found.estimators._replace(log=[]))
 
 
 def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
