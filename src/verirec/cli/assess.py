@@ -83,7 +83,8 @@ def assess_command(
             random_state=seed,
         )
         status.update("Writing the page")
-        origin = Origin(log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
+        said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
+        origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
         page = replace(found, origin=origin).save(out)
     console = Console(markup=False, highlight=False)
     for sentence in found.conclusions:
