@@ -20,6 +20,11 @@ EVIL = ["<script>alert(1)</script>", "a & b", '" onload="x', "$\\frac$", "cheap 
 MEBIBYTE = 1 << 20
 
 
+def known(world):
+    """Propensities that are vouched for."""
+    return vr.GivenPropensity(world.propensities)
+
+
 @pytest.fixture(scope="module")
 def world():
     return vr.simulate.world(*SHAPE, observed=0.25, selectivity=1, noise_rates=RATES, random_state=4)
@@ -41,7 +46,7 @@ def assessments(world, recommenders):
     users, items = log.users[rows], log.items[rows]
     sample = vr.AuditSample(users, items, world.at(users, items).true_labels)
     part = {"part": (users, items, recommenders["sharp"][users, items])}
-    p = {"propensities": world.propensities}
+    p = {"propensities": known(world)}
     logged = {name: (log.users, log.items, f[log.users, log.items]) for name, f in recommenders.items()}
     several = recommenders | {"same": recommenders["sharp"], "logged": logged["blunt"]} | part
     return {
@@ -310,7 +315,7 @@ def test_propensity_ranges_are_those_of_the_assessment(pages, assessments):
 def test_surfaces_are_the_estimates_at_other_rates(pages, world, recommenders):
     rows = [[cell.strip() for cell in row] for row in pages["given rates"].tables[None]]
     both = [
-        vr.estimate(f, world.log, propensities=world.propensities, noise_rates=vr.NoiseRates(0.3, 0.2))["ome-dr"].value
+        vr.estimate(f, world.log, propensities=known(world), noise_rates=vr.NoiseRates(0.3, 0.2))["ome-dr"].value
         for f in recommenders.values()
     ]
     assert ["0.3", "0.2", *(f"{value:.4f}" for value in both)] in rows
@@ -333,7 +338,7 @@ def evil(world):
         item_ids=[f"{EVIL[item % len(EVIL)]} {item}" for item in range(SHAPE[1])],
     )
     given = dict.fromkeys(EVIL, 0.2 + 0.6 * world.preferences) | {"other": np.full(SHAPE, 0.5)}
-    found = assess(named, given, noise_rates=RATES, propensities=world.propensities, truth=dict.fromkeys(given, 0.5))
+    found = assess(named, given, noise_rates=RATES, propensities=known(world), truth=dict.fromkeys(given, 0.5))
     return found, Page(assessment_page(found))
 
 
@@ -431,7 +436,7 @@ def test_a_truth_that_is_known_of_some_only_is_shown_of_these(world, recommender
 
 @pytest.mark.parametrize("rates", [(0.05, 0.7), (0.7, 0.05)])
 def test_noise_rates_that_do_not_fit_the_log_are_said_not_to(world, recommenders, rates):
-    found = assess(world.log, recommenders, noise_rates=vr.NoiseRates(*rates), propensities=world.propensities)
+    found = assess(world.log, recommenders, noise_rates=vr.NoiseRates(*rates), propensities=known(world))
     low, high = found.liked_corrected.interval
     assert high < 0 or low > 1
     text = Page(assessment_page(found)).text

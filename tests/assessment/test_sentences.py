@@ -21,6 +21,11 @@ CONDITION = (
 )
 
 
+def known(world):
+    """Propensities that are vouched for."""
+    return vr.GivenPropensity(world.propensities)
+
+
 @pytest.fixture(scope="module")
 def world():
     return vr.simulate.world(*SHAPE, observed=0.2, selectivity=1, noise_rates=RATES, random_state=4)
@@ -33,7 +38,7 @@ def recommenders(world):
 
 @pytest.fixture(scope="module")
 def found(world, recommenders):
-    return assess(world.log, recommenders, noise_rates=RATES, propensities=world.propensities)
+    return assess(world.log, recommenders, noise_rates=RATES, propensities=known(world))
 
 
 def estimate(low, high):
@@ -67,7 +72,7 @@ def triples(f, log, rows):
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_difference_beyond_doubt_is_established_whatever_the_order(world, recommenders, turned):
     given = dict(reversed(recommenders.items())) if turned else recommenders
-    found = assess(world.log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world))
     assert AGREES + unless(found.comparisons[0]) in conclusions(found)
 
 
@@ -101,7 +106,7 @@ def test_where_log_and_truth_disagree_it_says_which_one_the_log_prefers():
     given = {"rosy": np.full(SHAPE, 0.62), "sober": np.full(SHAPE, 0.38)}
     truth = {name: world.true_inaccuracy(f) for name, f in given.items()}
     assert truth["sober"] < truth["rosy"]
-    found = assess(world.log, given, noise_rates=none, propensities=world.propensities)
+    found = assess(world.log, given, noise_rates=none, propensities=known(world))
     assert (found.comparisons[0].naive_choice, found.comparisons[0].established) == ("rosy", "sober")
     expected = "sober is better than rosy: established, although the log as it stands prefers rosy"
     assert expected + unless(found.comparisons[0]) in conclusions(found)
@@ -154,7 +159,7 @@ def test_of_two_the_verdict_is_enough(found):
 
 def test_the_best_of_real_recommenders_is_named(world, recommenders):
     three = recommenders | {"wrong": 0.9 - 0.8 * world.preferences}
-    found = assess(world.log, three, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, three, noise_rates=RATES, propensities=known(world))
     best = "sharp is the best of the 3: it is established to be better than each of the others."
     assert conclusions(found)[:2] == [best, AGREES + unless(found.comparisons[0])]
 
@@ -240,14 +245,14 @@ def test_the_condition_is_that_of_the_propensities(world, recommenders, model):
 
 
 def test_without_recommenders_there_is_nothing_to_hold(world):
-    assert conclusions(assess(world.log, noise_rates=RATES, propensities=world.propensities)) == []
+    assert conclusions(assess(world.log, noise_rates=RATES, propensities=known(world))) == []
 
 
 # Noise
 
 
 def test_without_true_labels_it_says_how_many_to_ask_about(world, recommenders):
-    found = assess(world.log, recommenders, propensities=world.propensities)
+    found = assess(world.log, recommenders, propensities=known(world))
     said = conclusions(found)[0]
     assert said.startswith("How noisy the labels are cannot be told from this log alone, so the corrected figures are")
     assert f"An audit would tell: ask about {len(found.plan):,} of the logged pairs (" in said
@@ -271,7 +276,7 @@ def test_noise_rates_that_no_share_of_likes_goes_with_are_said_not_to_fit(found,
 
 @pytest.mark.parametrize(("rates", "fits"), [((0.2, 0.1), True), ((0.05, 0.7), False), ((0.7, 0.05), False)])
 def test_rates_of_a_real_audit_that_do_not_fit_its_log_are_said_not_to(world, rates, fits):
-    found = assess(world.log, noise_rates=vr.NoiseRates(*rates), propensities=world.propensities)
+    found = assess(world.log, noise_rates=vr.NoiseRates(*rates), propensities=known(world))
     low, high = found.liked_corrected.interval
     assert (0 < low < high < 1) == fits
     assert any(sentence.startswith("These noise rates do not fit this log") for sentence in conclusions(found)) != fits
@@ -287,7 +292,7 @@ def test_coverage_says_which_part_of_the_pairs_there_is_a_prediction_for(world, 
         "logged": triples(recommenders["sharp"], log, np.arange(len(log))),
         "part": triples(recommenders["sharp"], log, np.arange(2_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     words = {name: coverage(found, one) for name, one in found.recommenders.items()}
     assert words["whole"] == ""
     assert words["logged"].startswith("all logged pairs but not all others: judged by the self-normalised estimators")
@@ -304,7 +309,7 @@ def test_all_that_cover_a_part_are_named(world, recommenders):
         "early": triples(recommenders["sharp"], log, np.arange(2_000)),
         "late": triples(recommenders["sharp"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     assert len(found.incomparable) == 5
     said = [sentence for sentence in conclusions(found) if "cannot be compared" in sentence]
     assert [sentence.partition(" cannot")[0] for sentence in said] == ["early and late"]
@@ -316,7 +321,7 @@ def test_where_all_cover_a_part_it_is_not_said_that_there_are_others(world, reco
         "early": triples(recommenders["sharp"], log, np.arange(2_000)),
         "late": triples(recommenders["blunt"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     (said,) = (sentence for sentence in conclusions(found) if "cannot be compared" in sentence)
     assert said.startswith("early and late ")
     assert "the others" not in said
@@ -329,7 +334,7 @@ def test_where_some_that_cover_a_part_are_compared_it_is_not_said_that_they_cann
         "as early": triples(recommenders["blunt"], log, np.arange(2_000)),
         "late": triples(recommenders["blunt"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     assert [(one.first, one.second) for one in found.comparisons] == [("early", "as early")]
     said = [sentence for sentence in conclusions(found) if "be compared" in sentence]
     assert said == [
@@ -337,7 +342,7 @@ def test_where_some_that_cover_a_part_are_compared_it_is_not_said_that_they_cann
         "same."
     ]
     alike = {name: given[name] for name in ("early", "as early")}
-    found = assess(log, alike, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, alike, noise_rates=RATES, propensities=known(world))
     assert not [sentence for sentence in conclusions(found) if "be compared" in sentence]
 
 
