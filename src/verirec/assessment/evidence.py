@@ -114,7 +114,7 @@ class Evidence:
         """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""
         options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": drawn_seed(self.seed)}
         if self.survey is not None:
-            options["confidence"] = self.confidence
+            options |= {"confidence": self.confidence, "audited": self.pairs.audited}
             return survey_results(losses, SURVEYED, self.survey, self.pairs.log, self.noise, **options)
         if self.basis != "range":
             return [{} for _ in losses]

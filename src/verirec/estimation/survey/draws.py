@@ -16,6 +16,7 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import CorrectedLabels, correct_labels
+from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
 
 Array = npt.NDArray[np.float64]
@@ -41,6 +42,8 @@ class Draws:
         Which of the pairs people logged of their own accord, shape (n,).
     facts
         What to report of them.
+    strata
+        Parts of the target that were drawn from apart, from 0, shape (n,); `None` for one.
     """
 
     users: npt.NDArray[np.int32]
@@ -50,6 +53,7 @@ class Draws:
     clusters: npt.NDArray[np.int64]
     logged: npt.NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
+    strata: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.users)
@@ -65,9 +69,17 @@ class Draws:
         return int(self.clusters.max()) + 1
 
     def deviations(self, values: Array, centre: float | None = None) -> Array:
-        """Add up shares times values less their mean (or `centre`) over draws made together, shape (groups,)."""
-        middle = float(self.shares @ values) if centre is None else centre
-        return totals(self.clusters, self.shares * (values - middle), self.groups)
+        """Add up shares times values less their stratum's mean over draws made together, shape (groups,).
+
+        With a `centre` all strata's means are moved by what it is apart from the mean of all.
+        """
+        mean = float(self.shares @ values)
+        middle: Array | float = mean
+        if self.strata is not None:
+            within = totals(self.strata, self.shares * values, 2) / totals(self.strata, self.shares, 2)
+            middle = within[self.strata]
+        moved = middle + (0.0 if centre is None else centre - mean)
+        return totals(self.clusters, self.shares * (values - moved), self.groups)
 
     def effective_class(self, label: int) -> float:
         """Return how many equally likely pairs those of one label are worth, by the answers as they were given."""
@@ -178,6 +190,37 @@ def draws_of(
         _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
+
+
+def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:
+    """Put an audit's true labels of logged pairs beside a survey's of random ones: logged pairs are then known better.
+
+    The target is parted into logged pairs and others, each with its known size. The others are the survey's; of the
+    logged ones, audit and survey stand for parts in proportion to how many pairs each has of them.
+    """
+    users, items = log.users[audited.rows], log.items[audited.rows]
+    inside = target.holds(users, items)
+    if not inside.any() or draws.logged.all():
+        return draws
+    users, items, chances = users[inside], items[inside], audited.probabilities[inside]
+    share = float(target.holds(log.users, log.items).sum()) / len(target)
+    own, count = int(draws.logged.sum()), len(users)
+    shares = np.empty(len(draws))
+    for which, part in ((draws.logged, share * own / (own + count)), (~draws.logged, 1 - share)):
+        if which.any():
+            shares[which] = part * draws.shares[which] / draws.shares[which].sum()
+    of_audit = share * count / (own + count) * (1 / chances) / (1 / chances).sum()
+    logged = np.concatenate([draws.logged, np.ones(count, bool)])
+    return Draws(
+        np.concatenate([draws.users, users]),
+        np.concatenate([draws.items, items]),
+        draws.labels.extended(audited.true_labels[inside]),
+        np.concatenate([shares, of_audit]),
+        np.concatenate([draws.clusters, draws.groups + np.arange(count)]),
+        logged,
+        draws.facts | {"audited": count},
+        logged.astype(np.int64),
+    )
 
 
 def _keys(survey: SurveySample, target: Target) -> npt.NDArray[np.int64]:
