@@ -382,12 +382,12 @@ def test_without_true_labels_the_figures_are_ranges_over_what_the_log_allows(wor
 
 
 def test_what_is_open_is_planned_for(world, close, unsettled):
-    """Two recommenders that are not told apart, or none at all: a survey of random pairs, or an audit of logged ones."""
+    """Two recommenders that are not told apart: a survey of random pairs. None at all: an audit of logged ones."""
     (one,) = unsettled.comparisons
     assert (one.basis, one.established) == ("range", None)
     plan = proposed(world.log, close, one)
     assert unsettled.plan.users.tolist() == plan.users.tolist()
-    assert len(unsettled.plan) > 100
+    assert len(unsettled.plan) > 20
     assert not unsettled.plan.logged.any()
     alone = assess(world.log).plan
     assert alone.users.tolist() == vr.plan_labels(world.log, half_width=0.03).users.tolist()
