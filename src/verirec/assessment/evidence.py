@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import SurveyWarning
+from verirec.exceptions import NoiseRateError, SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -143,10 +144,10 @@ class Evidence:
         )["ome-snips"]
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
-        """Estimate how well scores of all pairs rank; nothing for a log with row weights, which rankings cannot use."""
+        """Estimate how well scores of all pairs rank; nothing where row weights, or rates that do not fit, forbid it."""
         if self.pairs.log.weights is not None:
             return None
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(NoiseRateError):
             # The page says which metrics rest on the log; each has its source in the summary.
             warnings.simplefilter("ignore", SurveyWarning)
             return estimate_ranking(
@@ -160,6 +161,8 @@ class Evidence:
                 k=self.depth,
                 confidence=self.confidence,
             )
+        # The conclusions say that the rates do not fit.
+        return None
 
 
 class _Liked:
