@@ -14,7 +14,7 @@ import verirec as vr
 from verirec.data.cells import CellValues, DenseCells
 from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
-from verirec.estimation import ranking
+from verirec.estimation import log_ranking
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.places import places
 from verirec.exceptions import GridSizeError, PredictionError, PropensityError
