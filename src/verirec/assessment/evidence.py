@@ -144,7 +144,7 @@ class Evidence:
         )["ome-snips"]
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
-        """Estimate how well scores of all pairs rank; nothing where row weights, or rates that do not fit, forbid it."""
+        """Estimate how well scores of all pairs rank; nothing where row weights or rates that do not fit forbid it."""
         if self.pairs.log.weights is not None:
             return None
         with warnings.catch_warnings(), suppress(NoiseRateError):
