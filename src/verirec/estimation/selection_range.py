@@ -22,6 +22,7 @@ from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
 from verirec.losses import CorrectedLabels, NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.nuisance.small_logistic import SmallFit, fit_small
 
 Array = npt.NDArray[np.float64]
 
@@ -33,8 +34,6 @@ _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
 _STEEPEST: Final = 300.0
-_STEPS: Final = 50
-_TOLERANCE: Final = 1e-9
 _HALVINGS: Final = 12
 
 
@@ -210,24 +209,14 @@ class _Calibrated:
         return self._features(self.known.held_out, self.rows[1])
 
     @cached_property
-    def fitted(self) -> tuple[Array, Array]:
-        """(a, b, c), and the inverse of the weighted information."""
-        weights, prior = self.problem.weights, np.array([0.0, 1.0, 0.0])
-        found = prior
-        for _ in range(_STEPS):
-            liked = expit(self.features @ found)
-            # One row's worth of belief in the label model as it is keeps all three finite.
-            slope = self.features.T @ (weights * (self.known.labels.values - liked)) - (found - prior)
-            bend = (self.features * (weights * liked * (1 - liked))[:, None]).T @ self.features + np.eye(3)
-            step = np.linalg.solve(bend, slope)
-            found = found + step / max(1.0, float(np.abs(step).max()))
-            if np.abs(step).max() < _TOLERANCE:
-                break
-        return found, np.linalg.inv(bend)
+    def fitted(self) -> SmallFit:
+        """(a, b, c); one row's worth of belief in the label model as it is keeps them finite."""
+        start = np.array([0.0, 1.0, 0.0])
+        return fit_small(self.features, self.known.labels.values, self.problem.weights, start)
 
     @cached_property
     def _by_constants(self) -> LabelProbabilities:
-        (a, b, _), model = self.fitted[0], self.known.model
+        (a, b, _), model = self.fitted.coefficients, self.known.model
         return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
 
     def ends(self, users: Positions, items: Positions) -> list[Array]:
@@ -235,7 +224,7 @@ class _Calibrated:
         negative, difference = self.losses.cells(users, items)
         selection = self.problem.selection
         odds = self._by_constants.cell_odds(users, items)
-        odds = odds * np.exp(np.clip(difference * (-self.fitted[0][2] / self.scale), -_STEEPEST, _STEEPEST))
+        odds = odds * np.exp(np.clip(difference * (-self.fitted.coefficients[2] / self.scale), -_STEEPEST, _STEEPEST))
         often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
         middle, change = negative + difference * often, difference * (rarely - often)
         return [middle + np.minimum(change, 0), middle + np.maximum(change, 0)]
@@ -268,7 +257,7 @@ class _Calibrated:
         if len(negative) == 0:
             return _End(0.0, np.zeros(3), 0.0)
         delta = np.where((difference > 0) == below, high, self.problem.selection.low)
-        liked = expit(features @ self.fitted[0] - delta)
+        liked = expit(features @ self.fitted.coefficients - delta)
         bend = liked * (1 - liked)
         gradient = (difference * bend) @ features / len(negative)
         return _End(float((negative + difference * liked).mean()), gradient, float((difference**2 * bend).mean()))
@@ -293,10 +282,10 @@ class _Calibrated:
 
     def _variance(self, share: float, end: _End) -> dict[str, float]:
         """Return an end's variance by source: (a, b, c) by the sandwich, what noise adds, and labels nobody logged."""
-        problem, labels, (found, inverse) = self.problem, self.known.labels, self.fitted
-        by_label = share * problem.weights * (self.features @ (inverse @ end.gradient))
+        problem, labels, fitted = self.problem, self.known.labels, self.fitted
+        by_label = share * problem.weights * (self.features @ (fitted.inverse @ end.gradient))
         own = np.where(problem.logged, self.rows[1], 0.0) / problem.n_pairs
-        rest = labels.values - expit(self.features @ found)
+        rest = labels.values - fitted.liked
         rates = 0.0
         if labels.covariance is not None and labels.slopes:
             gradient = np.array([float((by_label + own) @ slope) for slope in labels.slopes])
