@@ -281,10 +281,6 @@ def refusals():
         lambda: vr.compare(f, f, log, noise_rates=RATES, selection=vr.SelectionRange(), estimators="dr"),
         "selection makes a range of ome-dr",
     )
-    yield (
-        lambda: vr.estimate(f, log, selection=vr.SelectionRange(), estimators=("ips", "dr"), exclude=log),
-        "exclude needs a survey",
-    )
 
 
 @pytest.mark.parametrize(("call", "message"), list(refusals()))

@@ -68,15 +68,15 @@ def compare(
     """
     level = checked_confidence(confidence)
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
-    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
+    pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
     losses = LossDifference(*(cell_losses(each, log, loss, clip, counts_grid=True) for each in (first, second)))
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
-    if pairs is not None and selected.log:
+    if judged is not None:
         how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        one, two = (make_problem(each, pairs, selected.log, **how) for each in (first, second))
+        one, two = (make_problem(each, judged, selected.log, **how) for each in (first, second))
         found |= judge_difference(one, two, selected.log, noise, level)
     if pairs is not None and selected.ranged:
         found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]

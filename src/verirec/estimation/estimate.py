@@ -69,7 +69,9 @@ def estimate(
     survey
         True labels of random pairs: adds the estimators "survey" and "survey-ppi".
     exclude
-        Pairs that are not spoken of, such as those that the recommender was trained on: a log, or (users, items).
+        Pairs that are not spoken of: a log that the recommender was trained on, or (users, items). Rows to judge by
+        that are random ones of what was logged, the others being trained on, stand for the pairs that are left
+        (`Propensities.apart_from`): give the training log rather than its pairs.
     selection
         How much more readily people may log what they like, such as `SelectionRange(0, 3)`: the estimate "ome-dr", or
         "dr" without noise rates, is then an `EstimateRange` over all of it.
@@ -109,14 +111,14 @@ def estimate(
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
-    pairs, noise, selected = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
+    pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
-    if pairs is not None and selected.log:
+    if judged is not None:
         how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
-        problem = make_problem(predictions, pairs, selected.log, **how)
+        problem = make_problem(predictions, judged, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
     if pairs is not None and selected.ranged:

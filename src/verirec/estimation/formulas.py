@@ -142,7 +142,7 @@ def tdr(rows: Rows, imputed: Imputed) -> InfluenceExpansion:
     squares = float(lever @ lever)
     epsilon = float(lever @ (rows.errors - imputed.rows)) / squares if squares > 0 else 0.0
     targeted = imputed.rows + epsilon * lever
-    lever_elsewhere = rows.propensities.inverse_total - rows.n_cells - float(lever.sum())
+    lever_elsewhere = rows.pairs.inverse_total - rows.n_cells - float(lever.sum())
     facts = imputed.facts() | {"epsilon": epsilon, "extrapolated": epsilon * lever_elsewhere / rows.n_cells}
     found = _doubly_robust(rows, imputed, targeted, imputed.elsewhere + epsilon * lever_elsewhere, facts)
     return replace(found, label_slopes_exact=False)

@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import Chosen, chosen_by_source
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import AuditError, NoiseRateError, ParameterError
-from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.estimation.survey.target import Target, training_rows
+from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
+from verirec.nuisance.noise_rates import AuditedRows, AuditSample, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
 
 
 class Gathered(NamedTuple):
-    """What an estimate starts from, checked; pairs only if some estimator needs them."""
+    """What an estimate starts from, checked; pairs only if some estimator needs them.
+
+    Parameters
+    ----------
+    pairs
+        The logged pairs.
+    noise, estimators
+        What is known of noise, and what to apply.
+    judged
+        Those of the pairs that are spoken of: all, unless some are left out.
+    """
 
     pairs: LoggedPairs | None
     noise: Noise
     estimators: Chosen
+    judged: LoggedPairs | None = None
 
 
 def gather(
@@ -42,8 +57,7 @@ def gather(
 
     def selected_with(rates: object) -> Chosen:
         found = chosen_by_source(estimators, with_rates=rates is not None, **there)
-        found = found if selection is None else found.with_range(with_rates=rates is not None)
-        return found if exclude is None else _excluding(found, by_default=estimators is None)
+        return found if selection is None else found.with_range(with_rates=rates is not None)
 
     selected = selected_with(audit if noise_rates is None else noise_rates)
     noise = checked_noise(noise_rates, judgeable(log))
@@ -55,19 +69,49 @@ def gather(
     noise = noise_in_hand(noise, pairs, audit, needed=needed)
     if noise is None:
         selected = selected_with(None)
-    return Gathered(pairs, noise, selected)
+    return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
 
 
-def _excluding(found: Chosen, *, by_default: bool) -> Chosen:
-    """Keep a survey's estimators and a range where pairs are left out: a log's rows would stand for all pairs."""
-    if not found.log:
+def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
+    """Leave pairs out; estimators that nobody asked for are not applied where these were all rows of the log."""
+    if found.pairs is None or not found.estimators.log:
         return found
-    if by_default and (found.survey or found.ranged):
-        return found._replace(log=[])
-    raise ParameterError(
-        f"exclude needs a survey, and estimators that rest on it alone: {', '.join(one.name for one in found.log)} "
-        "would speak of all pairs"
-    )
+    try:
+        return found._replace(judged=_without(found.pairs, exclude))
+    except (AuditError, EmptyLogError, LabelError):
+        others = found.estimators.survey or found.estimators.ranged
+        if exclude is None or not (by_default and others):
+            raise
+        return found._replace(estimators=found.estimators._replace(log=[]))
+
+
+def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
+    """Leave pairs out: rows of theirs, their part of the grid and, where a recommender was trained on them, of chance.
+
+    The rows of a log that was trained on are taken for the other part of a random split of one log. If they are among
+    the rows to judge by, the propensities are those of both parts.
+    """
+    if exclude is None:
+        return pairs
+    log = pairs.log
+    target = Target.of(log.shape, None, exclude)
+    kept = np.flatnonzero(target.holds(log.users, log.items))
+    part = judgeable(log if len(kept) == len(log) else log.select(kept))
+    propensities = pairs.propensities if len(part) == len(log) else pairs.propensities.thinned(len(part) / len(log))
+    trained = training_rows(exclude)
+    if trained:
+        propensities = propensities.apart_from(trained / len(part))
+    audited = None if pairs.audited is None else _among(pairs.audited, kept)
+    return LoggedPairs(part, propensities, audited, target.left_out)
+
+
+def _among(audited: AuditedRows, kept: npt.NDArray[np.int64]) -> AuditedRows:
+    """Return the audited rows that are among some rows of the log, given in ascending order, by their new numbers."""
+    inside = np.isin(audited.rows, kept)
+    if not inside.any():
+        raise AuditError(f"all {len(inside):,} audited pairs are among those that are left out")
+    rows = np.searchsorted(kept, audited.rows[inside])
+    return AuditedRows(rows, audited.true_labels[inside], audited.probabilities[inside])
 
 
 def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPairs:

@@ -206,7 +206,7 @@ def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem) ->
             OverlapWarning,
         )
     pairs = problem.pairs
-    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / problem.log.n_cells
+    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
     if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
         warn_caller(
             f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "

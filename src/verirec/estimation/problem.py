@@ -112,9 +112,9 @@ class EstimationProblem:
         size, grid = self.sample_size, Grid(self.log.shape)
         if size is None and not grid.fits:
             size = grid.sample_cells
-        if size is None or size >= self.log.n_cells - len(self.log):
+        if size is None or size >= self.pairs.n_cells - len(self.log):
             return None
-        return sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]))
+        return sample_unobserved(self.log, size, np.random.default_rng([self.seed, 0]), self.pairs.left_out)
 
     @cached_property
     def unobserved(self) -> Unobserved:
@@ -122,7 +122,7 @@ class EstimationProblem:
         if self.sample is not None:
             return visit_sample(self.losses, self.log, self.sample)
         rows = self._plain_rows
-        return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference)
+        return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference, self.pairs.left_out)
 
     def imputed(self, estimator: Estimator, rows: Rows) -> Imputed:
         """Fit or look up the imputed errors of an estimator."""
@@ -154,7 +154,8 @@ class EstimationProblem:
             values = errors.at(self.sample.users, self.sample.items)
             by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
             return GivenErrors(of_rows, by_user, self.sample.scale * values)
-        by_user = -totals(log.users, of_rows, log.n_users)
+        others = np.divmod(self.pairs.left_out, log.n_items)
+        by_user = -totals(log.users, of_rows, log.n_users) - totals(others[0], errors.at(*others), log.n_users)
 
         def sums(block: Block) -> Array:
             return np.asarray(errors.block(*block).sum(axis=1))
@@ -169,11 +170,11 @@ class EstimationProblem:
         log, weights = self.log, self.pairs.weights
         facts: dict[str, Any] = {
             "rows": len(log),
-            "cells": log.n_cells,
-            "cells_visited": log.n_cells if self.sample is None else len(log) + len(self.sample.users),
+            "cells": self.pairs.n_cells,
+            "cells_visited": self.pairs.n_cells if self.sample is None else len(log) + len(self.sample.users),
             "effective_sample_size": float(weights.sum()) ** 2 / float(weights @ weights),
             "largest_weight": float(weights.max()),
-            "mass": float(weights.sum()) / log.n_cells,
+            "mass": float(weights.sum()) / self.pairs.n_cells,
             "floored": self.propensities.count_floored(log),
         }
         if self.losses.clip is not None:

@@ -34,11 +34,27 @@ class LoggedPairs:
         Of one grid.
     audited
         The rows whose true labels are known, if there was an audit.
+    left_out
+        Pairs that are not spoken of, none of them a row's, by `cell_keys`, each once and in ascending order.
     """
 
     log: FeedbackLog
     propensities: Propensities
     audited: AuditedRows | None = None
+    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of pairs that are spoken of."""
+        return self.log.n_cells - len(self.left_out)
+
+    @cached_property
+    def inverse_total(self) -> float:
+        """The sum of 1/p over these."""
+        found = self.propensities.inverse_total
+        if len(self.left_out) == 0:
+            return found
+        return found - float((1 / self.propensities.at(*np.divmod(self.left_out, self.log.n_items))).sum())
 
     @cached_property
     def p(self) -> Array:
@@ -112,8 +128,8 @@ class Rows:
 
     @property
     def n_cells(self) -> int:
-        """Number of pairs in the grid."""
-        return self.log.n_cells
+        """Number of pairs that are spoken of."""
+        return self.pairs.n_cells
 
     def moved(self, step: float) -> Iterator[Rows]:
         """Return, for each uncertain noise rate, the rows with the labels of a rate larger by a step."""

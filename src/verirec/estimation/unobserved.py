@@ -76,9 +76,29 @@ class Unobserved:
         return self.sample.scale * (self.sampled_if_negative + imputed * self.sampled_difference)
 
 
-def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Array, row_difference: Array) -> Unobserved:
-    """Walk over the whole grid, and take off what the log's rows (their losses are given) have added."""
+NO_PAIRS: Final = np.empty(0, np.int64)
+
+
+def visit_unobserved(
+    losses: CellLosses,
+    log: FeedbackLog,
+    row_if_negative: Array,
+    row_difference: Array,
+    left_out: npt.NDArray[np.int64] = NO_PAIRS,
+) -> Unobserved:
+    """Walk over the whole grid, and take off what the log's rows and the pairs that are left out have added.
+
+    Parameters
+    ----------
+    losses, log
+        Of one grid.
+    row_if_negative, row_difference
+        Losses of the log's rows.
+    left_out
+        Other pairs that do not count, by `cell_keys`.
+    """
     n_users, n_items = log.shape
+    other_users, other_items = np.divmod(left_out, n_items)
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
     def visit(block: Block) -> tuple[Array, Array, Array]:
@@ -87,7 +107,9 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
 
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
-        weighted = -totals(log.users, losses.of_rows(log.users, log.items)[1] * by_item[log.items], n_users)
+        weighted = np.zeros(n_users)
+        for taken, rated in ((log.users, log.items), (other_users, other_items)):
+            weighted -= totals(taken, losses.of_rows(taken, rated)[1] * by_item[rated], n_users)
 
         def visit(block: Block) -> Array:
             users, items = block
@@ -97,9 +119,10 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
             weighted[users] += sums
         return weighted
 
-    negative = -totals(log.users, row_if_negative, n_users)
-    by_user = -totals(log.users, row_difference, n_users)
-    by_item = -totals(log.items, row_difference, n_items)
+    other = losses.of_rows(other_users, other_items)
+    negative = -totals(log.users, row_if_negative, n_users) - totals(other_users, other[0], n_users)
+    by_user = -totals(log.users, row_difference, n_users) - totals(other_users, other[1], n_users)
+    by_item = -totals(log.items, row_difference, n_items) - totals(other_items, other[1], n_items)
     try:
         for (users, items), sums in grid.map_blocks(visit, parallel=parallel):
             negative[users] += sums[0]
@@ -111,10 +134,12 @@ def visit_unobserved(losses: CellLosses, log: FeedbackLog, row_if_negative: Arra
     return Unobserved(negative, by_user, by_item, weighted_by_user)
 
 
-def sample_unobserved(log: FeedbackLog, size: int, random: np.random.Generator) -> Sample:
-    """Draw cells uniformly, with replacement, from those that the log does not have."""
-    unobserved = log.n_cells - len(log)
-    logged = np.sort(cell_keys(log.users, log.items, log.n_items))
+def sample_unobserved(
+    log: FeedbackLog, size: int, random: np.random.Generator, left_out: npt.NDArray[np.int64] = NO_PAIRS
+) -> Sample:
+    """Draw cells uniformly, with replacement, from those that the log does not have and that are not left out."""
+    unobserved = log.n_cells - len(log) - len(left_out)
+    logged = np.sort(np.concatenate([cell_keys(log.users, log.items, log.n_items), left_out]))
     # The k-th unobserved cell is k plus the number of logged cells before it.
     before = logged - np.arange(len(logged))
     rank = random.integers(unobserved, size=size) if unobserved > 0 else np.empty(0, np.int64)

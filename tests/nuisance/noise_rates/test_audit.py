@@ -153,6 +153,7 @@ def test_diagnostics_say_what_was_counted(world):
     facts = vr.AuditNoiseRates().fit(world.log, audit=audit).diagnostics
     positives = int(audit.true_labels.sum())
     expected = {"method": "audit, joint", "audited": 300, "positives": positives, "negatives": 300 - positives}
+    assert 0.05 < facts.pop("agreement") <= 1
     assert facts == expected | {"strata": 10, "weighted": False}
 
 

@@ -227,6 +227,30 @@ def test_thinned_propensities_know_and_change_what_the_whole_ones_do():
     assert (by_label.known_everywhere, by_label.depends_on_label) == (False, True)
 
 
+@given(MATRICES, st.floats(0.05, 0.95))
+def test_apart_from_the_other_part_of_a_split(matrix, share):
+    """P(held out | not trained on) by the three things that can happen to a pair."""
+    thinned = GivenPropensity(matrix).thinned(share)
+    found = everywhere(thinned.apart_from((1 - share) / share))
+    expected = [[share * p / (1 - (1 - share) * p) for p in row] for row in matrix]
+    np.testing.assert_allclose(found, np.minimum(expected, 1), rtol=1e-9)
+    assert everywhere(thinned.apart_from(0)).tolist() == everywhere(thinned).tolist()
+
+
+def test_what_estimating_propensities_changes_apart_from_the_other_part():
+    random = np.random.default_rng(0)
+    slopes, influence = random.normal(size=(2, len(LOG)))
+    thinned = LogisticPropensity(l2=1.0).fit(LOG).thinned(0.3)
+    apart = thinned.apart_from(7 / 3)
+    t = thinned.at(LOG.users, LOG.items)
+    steeper = slopes / (1 - 7 / 3 * t)
+    assert apart.variance_change(LOG, slopes, influence) == pytest.approx(
+        thinned.variance_change(LOG, steeper, influence)
+    )
+    assert apart.count_floored(LOG) == thinned.count_floored(LOG)
+    check_refusal(lambda: thinned.apart_from(-1), ParameterError, "others")
+
+
 def every_class(of=Propensities):
     return {of}.union(*(every_class(one) for one in of.__subclasses__() if one.__module__.startswith("verirec.")))
 
@@ -266,8 +290,9 @@ def test_what_must_hold_is_said_and_stays_so_of_a_part_of_the_log(name):
 
 
 def test_no_propensities_are_without_an_assumption():
-    """Each class is fitted above, but for abstract ones and the thinned."""
-    tried = {type(one) for one in FITTED.values()} | {type(FITTED["constant"].thinned(0.5))}
+    """Each class is fitted above, but for abstract ones and those that follow from others."""
+    derived = FITTED["constant"].thinned(0.5), FITTED["constant"].apart_from(0.5)
+    tried = {type(one) for one in (*FITTED.values(), *derived)}
     own = {one for one in every_class() if one.__module__.startswith("verirec.nuisance")}
     assert {one for one in own if not isabstract(one)} <= tried
 

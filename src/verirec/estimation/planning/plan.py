@@ -18,7 +18,7 @@ from verirec.estimation.planning.label_plan import LabelPlan
 from verirec.estimation.planning.likes import ExpectedLikes, expect_likes
 from verirec.estimation.planning.logged_pairs import LoggedDesign, design_logged
 from verirec.estimation.planning.questions import MeanLosses, Question, Recommenders, pose
-from verirec.estimation.planning.random_pairs import RandomDesign, design_random
+from verirec.estimation.planning.random_pairs import RandomDesign, candidates_for, design_random
 from verirec.estimation.planning.splitting import Prices, Split
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import ParameterError, SurveyError
@@ -134,7 +134,7 @@ class _Draft:
         prices = Prices(design.variances, self.logged, len(self.log))
         split = prices.split(int(budget or 0)) if half_width is None else prices.reach((half_width / reach) ** 2)
         _refuse_more_than_all(split, design, half_width)
-        if half_width is not None:
+        if candidates_for(split.random) > candidates_for(budget or 0):
             design = design_random(self.question, self.likes, as_generator(self.seed), count=split.random)
         simple = int(np.ceil(design.uniform.max() / split.variances.max()))
         users, items, probabilities, logged = self._pairs(design, split)

@@ -49,6 +49,11 @@ class RandomDesign:
     uniform: Array
 
 
+def candidates_for(count: int) -> int:
+    """Return how many candidates it takes to draw so many pairs from."""
+    return max(PLANNED_ON, _TIMES * count)
+
+
 def design_random(
     question: Question, likes: ExpectedLikes, random: np.random.Generator, *, count: int | None = None
 ) -> RandomDesign:
@@ -63,7 +68,7 @@ def design_random(
     count
         Pairs that will be drawn, if known: there are then candidates enough.
     """
-    found = question.candidates(max(PLANNED_ON, _TIMES * (count or 0)), random)
+    found = question.candidates(candidates_for(count or 0), random)
     spreads = likes.spreads(found.users, found.items)
     squares = _Squares(question.weights, found.slopes)
     sizes = _neyman(squares, spreads.mean(axis=0))

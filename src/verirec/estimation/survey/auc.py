@@ -62,17 +62,27 @@ def auc_by_survey(
         return observed, expected * found.if_liked + (1 - expected) * found.if_disliked
 
     first = _expanded(levels, labels, expected, shares, walked.spread, 1.0)
-    power = power_of(*parts(first), shares)
+    power = power_of(*parts(first), draws)
     found = _expanded(levels, labels, expected, shares, walked.spread, power)
     observed, predicted = parts(found)
     values = observed - power * predicted
-    sums = totals(draws.clusters, shares * (values - float(shares @ values)), draws.groups)
+    sums = draws.deviations(values)
     variance = {
         "survey": float(sums @ sums) * draws.groups / (draws.groups - 2),
         "noise_rates": draws.rates_variance(found.if_liked - found.if_disliked),
         "sample": power**2 * walked.spread_variance(found.level_liked, found.level_disliked),
     }
-    return _estimate(found.value, variance, draws, confidence, {"power": power})
+    return _estimate(found.value, variance, draws, confidence, {"power": power, "freedom": _freedom(sums)})
+
+
+def _freedom(sums: Array) -> float:
+    r"""Return the degrees of freedom of a variance found from these sums: :math:`2 G / (k - 1)`, k their kurtosis.
+
+    It is G for normal ones; where a few likes, or a few large weights, carry the sums, about as many as these are.
+    """
+    squares = sums**2
+    kurtosis = float((squares**2).mean()) / max(float(squares.mean()) ** 2, np.finfo(float).tiny)
+    return min(max(2 * len(sums) / max(kurtosis - 1, 1e-9), 2.0), max(len(sums) - 2.0, 2.0))
 
 
 def _expanded(
@@ -120,7 +130,8 @@ def _estimate(
     :math:`h(\theta) = [\theta (1 - \theta) + (m_1 - 1)(\theta / (2 - \theta) - \theta^2) + (m_0 - 1)(2 \theta^2 /
     (1 + \theta) - \theta^2)] / (m_1 m_0)` (Hanley and McNeil, 1982). It counts for as much as two pairs of the rarer
     class beside the variance that was found, which a few likes tell badly; and the interval is that of all
-    :math:`\theta` that are within t of their own standard errors (Newcombe, 2006).
+    :math:`\theta` that are within t of their own standard errors (Newcombe, 2006), t on the degrees of freedom that the
+    variance has (`_freedom`).
     """
     liked, disliked = draws.effective_class(1), draws.effective_class(0)
     rarer = min(liked, disliked)
@@ -132,7 +143,7 @@ def _estimate(
 
     found = sum(variance.values())
     blended = (rarer * found + PSEUDO * usual(inside)) / (rarer + PSEUDO)
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + confidence) / 2)) * float(np.sqrt(blended / usual(inside)))
+    reach = float(stdtrit(more["freedom"], (1 + confidence) / 2)) * float(np.sqrt(blended / usual(inside)))
     kept = min(max(value, 0.0), 1.0)
     ends = _ends(kept, lambda share: abs(kept - share) - reach * float(np.sqrt(usual(share))))
     outside = {} if kept == value else {"outside": value}

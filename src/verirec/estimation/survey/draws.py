@@ -66,6 +66,11 @@ class Draws:
         """How many were drawn apart from each other."""
         return int(self.clusters.max()) + 1
 
+    def deviations(self, values: Array, centre: float | None = None) -> Array:
+        """Add up shares times values less their mean (or `centre`) over draws made together, shape (groups,)."""
+        middle = float(self.shares @ values) if centre is None else centre
+        return totals(self.clusters, self.shares * (values - middle), self.groups)
+
     def effective_class(self, label: int) -> float:
         """Return how many equally likely pairs those of one label are worth, by the answers as they were given."""
         shares = self.shares[(self.labels.values > 0.5) == (label == 1)]

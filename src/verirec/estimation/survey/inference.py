@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, stdtrit
 
-from verirec.data.parts import totals
 from verirec.estimation.intervals import Estimate
 from verirec.estimation.survey.draws import Draws
 from verirec.exceptions import PredictionError
@@ -19,6 +18,7 @@ Array = npt.NDArray[np.float64]
 PSEUDO: Final = 2.0
 """Likes, and dislikes, that are added to a survey before its interval is taken (Agresti and Coull 1998)."""
 _STEPS: Final = 100
+_RARE: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +27,16 @@ class Mean:
 
     Parameters
     ----------
-    base, base_variance
-        What is known of it without the survey, and its variance (where a sample stood for the target).
+    base
+        What is known of it without the survey.
     constants, slopes
         x and d of each draw, shape (n,).
-    typical
-        x and d of a typical draw, for the interval.
+    liked
+        P(y = 1) of each draw, by which likes and dislikes are added to the interval; `None` where nothing is known.
+    base_variance
+        Of the base, where a sample stood for the target.
+    fitted
+        How many numbers were fitted to the draws to make it.
     facts
         What to report of it.
     """
@@ -40,18 +44,27 @@ class Mean:
     base: float
     constants: Array
     slopes: Array
-    typical: tuple[float, float]
+    liked: Array | None = None
     base_variance: float = 0.0
+    fitted: int = 0
     facts: dict[str, float] = field(default_factory=dict)
 
+    def added(self) -> list[tuple[Array, Array]]:
+        """Return what each draw would be as a dislike, then as a like, each with its chance to be added as one."""
+        liked = np.full(len(self.slopes), 0.5) if self.liked is None else np.clip(self.liked, _RARE, 1 - _RARE)
+        values = self.constants, self.constants + self.slopes
+        return [(value, part / part.sum()) for value, part in zip(values, (1 - liked, liked), strict=True)]
 
+
+@np.errstate(over="ignore", invalid="ignore")
 def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] | None = None) -> Estimate:
     r"""Estimate a mean from its draws.
 
     With v the draws' shares, :math:`\hat\mu = b + \sum v (x + y d)`. Its variance is that of the sums over clusters,
-    :math:`G/(G-1) \sum_g [\sum_{k \in g} v_k (x_k + y_k d_k - \bar e)]^2`, and what the noise rates of noisy answers
-    add. The interval is that of the survey with two likes and two dislikes of a typical pair added, by Student's t on
-    G - 2: at 5% of positives the plain normal one covers too little.
+    :math:`G/(G-1-m) \sum_g [\sum_{k \in g} v_k (x_k + y_k d_k - \bar e)]^2` where m numbers were fitted, and what the
+    noise rates of noisy answers add. The interval is that of the survey with two likes and two dislikes added, by
+    Student's t on G - 2: at 5% of positives the plain normal one covers too little. They are added where they are
+    likely: each is one of the draws, a like with a chance that rises with what is known of its P(y = 1).
 
     Parameters
     ----------
@@ -64,16 +77,14 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     """
     values = mean.constants + draws.labels.values * mean.slopes
     value = mean.base + float(draws.shares @ values)
-    weight = draws.effective / (draws.effective + 2 * PSEUDO)
-    constant, slope = mean.typical
-    pseudo = np.array([constant, constant + slope])
-    centre = weight * float(draws.shares @ values) + (1 - weight) * float(pseudo.mean())
-    sums = totals(draws.clusters, weight * draws.shares * (values - centre), draws.groups)
-    spread = (
-        float(sums @ sums) + 2 * PSEUDO * float(((pseudo - centre) ** 2).mean()) * ((1 - weight) / (2 * PSEUDO)) ** 2
-    )
+    weight = len(draws) / (len(draws) + 2 * PSEUDO)
+    middles = [float((draws.shares * part) @ one) / float(draws.shares @ part) for one, part in mean.added()]
+    centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / 2
+    sums = draws.deviations(values, centre)
+    pseudo = sum(float(part @ (draws.shares * (one - centre)) ** 2) for one, part in mean.added())
+    spread = weight**2 * (float(sums @ sums) + PSEUDO * pseudo)
     parts = {
-        "survey": spread * draws.groups / (draws.groups - 1 - len(mean.facts)),
+        "survey": spread * draws.groups / (draws.groups - 1 - mean.fitted),
         "noise_rates": draws.rates_variance(mean.slopes),
         "sample": mean.base_variance,
     }
@@ -87,13 +98,12 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     return Estimate(value, error, bounds, confidence, facts)
 
 
-def power_of(observed: Array, predicted: Array, shares: Array) -> float:
-    """Return the slope of what was observed on what was predicted, between 0 and 1."""
-    centred = predicted - float(shares @ predicted)
-    # Weights enter squared, as they do in the variance.
-    weighted = shares**2 * centred
-    spread = float(weighted @ centred)
-    return min(max(float(weighted @ (observed - float(shares @ observed))) / spread, 0.0), 1.0) if spread > 0 else 1.0
+@np.errstate(over="ignore", invalid="ignore")
+def power_of(observed: Array, predicted: Array, draws: Draws) -> float:
+    """Return the slope of what was observed on what was predicted, between 0 and 1, by the sums over clusters."""
+    wanted, by_group = draws.deviations(observed), draws.deviations(predicted)
+    spread = float(by_group @ by_group)
+    return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
 def intercept(logits: Array, draws: Draws) -> float:

@@ -163,11 +163,9 @@ class SurveyProblem:
         return {"shift": self.shift}
 
 
-def survey_mean(problem: SurveyProblem, judged: Judged) -> Mean:
+def survey_mean(_: SurveyProblem, judged: Judged) -> Mean:
     r"""The survey alone: :math:`\sum v [l_0 + y d]`."""
-    shares = problem.draws.shares
-    typical = float(shares @ judged.if_negative), float(shares @ judged.difference)
-    return Mean(0.0, judged.if_negative, judged.difference, typical)
+    return Mean(0.0, judged.if_negative, judged.difference)
 
 
 def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
@@ -179,19 +177,19 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
     :math:`\lambda` of least variance, between 0 and 1, keeps a recommender that knows more than q does from an interval
     wider than the survey's own.
     """
-    draws, q = problem.draws, problem.expected_labels
-    expected = q.cells(draws.users, draws.items)
-    predicted = judged.if_negative + expected * judged.difference
-    power = power_of(judged.if_negative + draws.labels.values * judged.difference, predicted, draws.shares)
-    constants = judged.if_negative - power * predicted
-    typical = float(draws.shares @ constants), float(draws.shares @ judged.difference)
+    draws = problem.draws
+    liked = problem.expected_labels.cells(draws.users, draws.items)
+    predicted = judged.if_negative + liked * judged.difference
+    power = power_of(judged.if_negative + draws.labels.values * judged.difference, predicted, draws)
     return Mean(
         power * judged.expected,
-        constants,
+        judged.if_negative - power * predicted,
         judged.difference,
-        typical,
+        liked,
         power**2 * judged.expected_variance,
-        {"power": power},
+        # At 0 it is the survey alone.
+        fitted=int(power > 0),
+        facts={"power": power},
     )
 
 

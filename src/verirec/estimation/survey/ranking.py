@@ -141,11 +141,10 @@ class _Surveyed:
         best = gains > 0
         shares = (self.draws.shares * gains)[best]
         draws, q = self.draws.select(best, shares / shares.sum()), self.expected[best]
-        power = power_of(draws.labels.values, q, draws.shares)
+        power = power_of(draws.labels.values, q, draws)
         all_of, expected, variance = self.walked.gains(name)
-        typical = -power * float(draws.shares @ q), 1.0
-        base = power * expected / all_of
-        mean = Mean(base, -power * q, np.ones(len(q)), typical, (power / all_of) ** 2 * variance, {"power": power})
+        base, added = power * expected / all_of, (power / all_of) ** 2 * variance
+        mean = Mean(base, -power * q, np.ones(len(q)), q, added, int(power > 0), {"power": power})
         return mean, draws, best, all_of
 
     def _gained(self, name: str) -> Estimate:
@@ -168,7 +167,7 @@ class _Surveyed:
         per_user = len(self.ranked.target) / len(self.ranked.target.users)
         hit_values = mean.constants + among.labels.values
         hits = all_of * (mean.base + float(among.shares @ hit_values))
-        power = power_of(labels, self.expected, draws.shares)
+        power = power_of(labels, self.expected, draws)
         values = labels - power * self.expected
         liked = per_user * (power * float(self.walked.spread[0].sum()) + float(draws.shares @ values))
         # Corrected for noise, few likes can come out as none: half of one is what a survey cannot tell from it.

@@ -120,6 +120,14 @@ def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]
     return cell_keys(*pair_positions(exclude[0], exclude[1], shape), shape[1])
 
 
+def training_rows(exclude: Any) -> int:
+    """Count the rows of logs among the pairs to leave out: what was trained on, and could have been held out."""
+    if isinstance(exclude, FeedbackLog):
+        return len(exclude)
+    logs = exclude if isinstance(exclude, Sequence) else ()
+    return sum(len(part) for part in logs if isinstance(part, FeedbackLog))
+
+
 def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     if len(sorted_keys) == 0:
         return np.zeros(keys.shape, bool)

@@ -21,9 +21,11 @@ from verirec.exceptions import (
 )
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.losses.noise_rates import AuditOrigin, checked_groups
-from verirec.nuisance.noise_rates.joint import AuditCounts, joint_rates
-from verirec.nuisance.noise_rates.samples import AuditSample
+from verirec.nuisance.noise_rates.direct import chance_of_audit, direct_rates, weights_within
+from verirec.nuisance.noise_rates.joint import AuditCounts, Rates, joint_rates, truly_positive
+from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
+from verirec.nuisance.noise_rates.tails import weak_separability_test
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 
@@ -31,6 +33,9 @@ Array = npt.NDArray[np.float64]
 
 ROUGH: Final = 0.15
 """Rates whose 95% intervals reach further than this to either side are too open for most uses."""
+UNLIKELY: Final = 0.1
+"""How likely an audit must be under rates that were fitted to it, which is to be careful, not to be warned of."""
+_ROWS_FOR_TAILS: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,8 +48,9 @@ class AuditNoiseRates:
         "joint" (default): maximum likelihood of all the log's labels and the audit together, over strata of a
         cross-fitted score, each with its own share of true positives and all with the same rates. Of n log labels in a
         stratum, a share :math:`\pi_s (1 - \rho_{01}) + (1 - \pi_s) \rho_{10}` is positive. Which pairs were audited may
-        depend on their score and their label, not on their true label. "direct": the audit's own shares of wrong
-        labels, for a simple random audit.
+        depend on their score and their label, not on their true label. It takes the noise for the same in all pairs of
+        a class, and is warned of where the audit itself says otherwise. "direct": the audit's own shares of wrong
+        labels, each pair by one over its probability: the mean rates of the logged pairs, whatever the noise is.
     strata
         Number of strata.
     folds
@@ -99,8 +105,10 @@ class AuditNoiseRates:
         one_of("method", self.method, ("joint", "direct"))
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
-        rows, true_labels, _ = audit.rows_in(checked_log(log))
-        _refuse_one_class(true_labels, "")
+        audited = audit.rows_in(checked_log(log))
+        if audit.probabilities is None:
+            audited = audited._replace(probabilities=np.ones(len(audited.rows)))
+        _refuse_one_class(audited.true_labels, "")
         weights = None
         if propensities is not None:
             propensities = as_propensities(propensities, log)
@@ -117,19 +125,20 @@ class AuditNoiseRates:
                 random=as_generator(self.random_state),
             )
         if self.user_groups is None and self.item_groups is None:
-            return self._rates(log, strata, (np.arange(len(log)), rows, true_labels), weights, "")
-        return self._by_group(log, strata, rows, true_labels, weights)
+            return self._rates(log, strata, (np.arange(len(log)), audited), weights, "")
+        return self._by_group(log, strata, audited, weights)
 
     def _rates(
         self,
         log: FeedbackLog,
         strata: npt.NDArray[np.int64],
-        part: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]],
+        part: tuple[npt.NDArray[np.int64], AuditedRows],
         weights: Array | None,
         where: str,
     ) -> NoiseRates:
-        """Estimate the rates of some of a log's rows: (these, the audited ones among them, and their true labels)."""
-        inside, rows, true_labels = part
+        """Estimate the rates of some of a log's rows: (these, the audited ones among them)."""
+        inside, audited = part
+        rows, true_labels, _ = audited
         labels, strata = log.labels[inside], strata[inside]
         _refuse_one_class(true_labels, where)
         if min(self._shares(labels, rows)) == 0:
@@ -138,9 +147,8 @@ class AuditNoiseRates:
                 "intervals are too short",
                 NoiseRateWarning,
             )
-        counts = AuditCounts.of(labels, strata, rows, true_labels, None if weights is None else weights[inside])
-        estimate_rates = joint_rates if self.method == "joint" else AuditCounts.direct_rates
-        rho01, rho10, covariance, facts = estimate_rates(counts)
+        own = None if weights is None else weights[inside]
+        rho01, rho10, covariance, facts = self._estimated(labels, strata, audited, own)
         for which, rate in (("rho01", rho01), ("rho10", rho10)):
             if rate < 1e-6:
                 warn_caller(
@@ -148,10 +156,6 @@ class AuditNoiseRates:
                     NoiseRateWarning,
                 )
         facts |= {"method": f"audit, {self.method}", "audited": len(rows), "weighted": weights is not None}
-        if weights is not None:
-            # Unequal weights are worth fewer rows (Kish).
-            fewer = float((weights[inside] ** 2).mean()) / float(weights[inside].mean()) ** 2
-            covariance = tuple(tuple(fewer * one for one in row) for row in covariance)  # type: ignore[assignment]
         half_width = float(ndtri(0.975) * np.sqrt(np.diag(np.array(covariance)).max()))
         if half_width > ROUGH:
             warn_caller(
@@ -159,7 +163,35 @@ class AuditNoiseRates:
                 f"{half_width:.2f} to either side; plan_labels tells how many more pairs it takes",
                 SmallAuditWarning,
             )
-        return NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
+        rates = NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
+        if self.method == "joint" and facts["agreement"] < UNLIKELY:
+            shares = direct_rates(labels[rows], true_labels, 1 / audited.probabilities).rates
+            facts |= _warn_of_disagreement(rates, shares, None if where else log, where)
+        return rates
+
+    def _estimated(
+        self, labels: npt.NDArray[np.int8], strata: npt.NDArray[np.int64], audited: AuditedRows, weights: Array | None
+    ) -> Rates:
+        """Return rates, covariance and facts, by either method; the joint one is held against the direct one."""
+        rows, true_labels, probabilities = audited
+        each = np.ones(len(rows)) if weights is None else weights[rows]
+        if self.method == "direct":
+            direct = direct_rates(labels[rows], true_labels, each / probabilities)
+            (first, second), (positives, negatives) = direct.variances, direct.rows
+            facts = {"positives": positives, "negatives": negatives}
+            return (*direct.rates, ((first, 0.0), (0.0, second)), facts)
+        within = weights_within(strata[rows] * 2 + labels[rows], probabilities)
+        counts = AuditCounts.of(labels, strata, rows, true_labels, weights, within)
+        rho01, rho10, covariance, facts = joint_rates(counts)
+        if weights is not None:
+            # Unequal weights are worth fewer rows (Kish).
+            (a, b), (_, d) = np.array(covariance) * float((weights**2).mean()) / float(weights.mean()) ** 2
+            covariance = ((a, b), (b, d))
+        _, which = np.unique(strata, return_inverse=True)
+        shares = np.asarray(facts.pop("shares"), np.float64)
+        q = truly_positive(rho01, rho10, shares, which[rows], labels[rows])
+        agreement = chance_of_audit(labels[rows], true_labels, q, each * within)
+        return rho01, rho10, covariance, facts | {"agreement": agreement}
 
     @staticmethod
     def _origin(log: FeedbackLog, labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> AuditOrigin:
@@ -175,8 +207,7 @@ class AuditNoiseRates:
         self,
         log: FeedbackLog,
         strata: npt.NDArray[np.int64],
-        rows: npt.NDArray[np.int64],
-        true_labels: npt.NDArray[np.int8],
+        audited: AuditedRows,
         weights: Array | None,
     ) -> GroupedNoiseRates:
         if self.user_groups is not None and self.item_groups is not None:
@@ -189,11 +220,12 @@ class AuditNoiseRates:
         of_row = groups[log.users if by_user else log.items]
         rates = []
         for group in range(int(groups.max()) + 1):
-            inside, audited = np.flatnonzero(of_row == group), of_row[rows] == group
-            if not audited.any():
+            inside, asked = np.flatnonzero(of_row == group), of_row[audited.rows] == group
+            if not asked.any():
                 raise AuditError(f"group {group} has no audited pair")
-            place = np.searchsorted(inside, rows[audited])
-            rates.append(self._rates(log, strata, (inside, place, true_labels[audited]), weights, f" in group {group}"))
+            part = AuditedRows(*(values[asked] for values in audited))
+            part = part._replace(rows=np.searchsorted(inside, part.rows))
+            rates.append(self._rates(log, strata, (inside, part), weights, f" in group {group}"))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 
@@ -204,6 +236,25 @@ def rates_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propens
     if not isinstance(rates, NoiseRates):
         raise AuditError("rates by group were not asked for")
     return rates, f"an audit of {rates.diagnostics['audited']:,} pairs"
+
+
+def _warn_of_disagreement(
+    rates: NoiseRates, direct: tuple[float, float], log: FeedbackLog | None, where: str
+) -> dict[str, Any]:
+    """Say that the rates' assumption fails; where there is a log, with a look at its most extreme rows."""
+    facts: dict[str, Any] = {"direct": direct}
+    anchors = ""
+    if log is not None and len(log) >= _ROWS_FOR_TAILS:
+        facts["separability"] = weak_separability_test(log, rates)
+        anchors = "; anchors would not do either" if facts["separability"].p_value < UNLIKELY else ""
+    warn_caller(
+        f"the noise rates{where}, {rates.rho01:.3g} and {rates.rho10:.3g}, assume that the noise is the same for all "
+        "pairs of a class, and the audit does not agree with them: its own shares of wrong labels are "
+        f"{direct[0]:.3g} and {direct[1]:.3g}. People may err near their threshold. Go by audited-dr (audit=...), "
+        f"which does not rest on it{anchors}",
+        NoiseRateWarning,
+    )
+    return facts
 
 
 def _refuse_one_class(true_labels: npt.NDArray[np.int8], where: str) -> None:

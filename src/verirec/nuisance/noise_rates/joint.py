@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import NoiseRateWarning, warn_caller
+from verirec.nuisance.noise_rates.direct import AT_LEAST, share_variance
 
 Array = npt.NDArray[np.float64]
 Covariance = tuple[tuple[float, float], tuple[float, float]]
@@ -48,15 +49,18 @@ class AuditCounts:
         rows: npt.NDArray[np.int64],
         true_labels: npt.NDArray[np.int8],
         weights: Array | None = None,
+        audit_weights: Array | None = None,
     ) -> AuditCounts:
-        """Count a log's rows, each as often as its weight says; `rows` are the audited ones."""
+        """Count a log's rows, each as often as its weight says; `rows` are the audited ones, with weights of theirs."""
         each = np.ones(len(labels)) if weights is None else weights / weights.mean()
         used, strata = np.unique(strata, return_inverse=True)
         both = np.zeros((len(used), 2, 2))
-        np.add.at(both, (strata[rows], labels[rows], true_labels), each[rows])
+        counted = each[rows] if audit_weights is None else each[rows] * audit_weights
+        np.add.at(both, (strata[rows], labels[rows], true_labels), counted)
         by_label = np.zeros((len(used), 2))
         np.add.at(by_label, (strata, labels), each)
-        by_label = np.maximum(by_label - both.sum(axis=2), 0.0)
+        np.subtract.at(by_label, (strata[rows], labels[rows]), each[rows])
+        by_label = np.maximum(by_label, 0.0)
         return cls(by_label[:, 1], by_label[:, 0], both)
 
     @property
@@ -64,20 +68,6 @@ class AuditCounts:
         """Audited rows: positives that were logged wrong, all positives, negatives that were, all negatives."""
         table = self.both.sum(axis=0)
         return float(table[0, 1]), float(table[:, 1].sum()), float(table[1, 0]), float(table[:, 0].sum())
-
-    def direct_rates(self) -> Rates:
-        """Take the audit's shares of wrong labels.
-
-        Examples
-        --------
-        >>> counts = AuditCounts(np.zeros(1), np.zeros(1), np.array([[[45.0, 10.0], [5.0, 40.0]]]))
-        >>> counts.direct_rates()[:2]
-        (0.2, 0.1)
-        """
-        wrong1, positives, wrong0, negatives = self.flips
-        rho01, rho10 = wrong1 / positives, wrong0 / negatives
-        covariance = ((_variance(wrong1, positives), 0.0), (0.0, _variance(wrong0, negatives)))
-        return rho01, rho10, covariance, {"positives": positives, "negatives": negatives}
 
 
 def joint_rates(counts: AuditCounts) -> Rates:
@@ -106,20 +96,39 @@ def joint_rates(counts: AuditCounts) -> Rates:
         all_positive, all_negative = (share * size).sum(), ((1 - share) * size).sum()
         rho01 = min(float(positive_if_not.sum() + wrong1) / max(float(all_positive), _INSIDE), 1 - _INSIDE)
         rho10 = float((counts.positive - positive_if_said).sum() + wrong0) / max(float(all_negative), _INSIDE)
-        rho10 = min(rho10, 1 - _INSIDE)
+        # Of an audit without a wrong label, rounding can leave a rate below 0.
+        rho10 = min(max(rho10, 0.0), 1 - _INSIDE)
         if max(abs(rho01 - before[0]), abs(rho10 - before[1])) < _CONVERGED:
             break
     else:
         warn_caller("the noise rates of this audit have not settled: it says next to nothing", NoiseRateWarning)
-    facts = {"positives": positives, "negatives": negatives, "strata": len(share)}
+    facts = {"positives": positives, "negatives": negatives, "strata": len(share), "shares": share}
     return rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts
 
 
+def truly_positive(
+    rho01: float, rho10: float, share: Array, strata: npt.NDArray[np.int64], labels: npt.NDArray[np.int8]
+) -> Array:
+    """Return the probability that rows are truly positive, given their label and their stratum's share of positives.
+
+    Examples
+    --------
+    >>> truly_positive(0.2, 0.1, np.array([0.5]), np.array([0, 0]), np.array([0, 1], np.int8)).round(3).tolist()
+    [0.182, 0.889]
+    """
+    own = share[strata]
+    if_positive = own * np.where(labels == 1, 1 - rho01, rho01)
+    return np.asarray(
+        if_positive / np.maximum(if_positive + (1 - own) * np.where(labels == 1, rho10, 1 - rho10), _INSIDE)
+    )
+
+
 def _inverse_information(counts: AuditCounts, rho01: float, rho10: float, share: Array) -> Covariance:
-    """Invert the observed information, the strata's shares eliminated; rates of 0 are moved inside by half a row."""
+    """Invert the observed information, the strata's shares eliminated; rates near 0 are moved inside by a few rows."""
     wrong1, positives, wrong0, negatives = counts.flips
-    at_zero = rho01 < 0.5 / (positives + 1), rho10 < 0.5 / (negatives + 1)
-    rho01, rho10 = max(rho01, 0.5 / (positives + 1)), max(rho10, 0.5 / (negatives + 1))
+    few01, few10 = (min(AT_LEAST / (rows + 1), 0.25) for rows in (positives, negatives))
+    at_zero = rho01 < few01, rho10 < few10
+    rho01, rho10 = max(rho01, few01), max(rho10, few10)
     share = np.clip(share, _INSIDE, 1 - _INSIDE)
     said = share * (1 - rho01) + (1 - share) * rho10
     curvature = counts.positive / said**2 + counts.negative / (1 - said) ** 2
@@ -130,9 +139,9 @@ def _inverse_information(counts: AuditCounts, rho01: float, rho10: float, share:
     information = (by_rates * curvature) @ by_rates.T
     information[0, 0] += wrong1 / rho01**2 + (positives - wrong1) / (1 - rho01) ** 2
     information[1, 1] += wrong0 / rho10**2 + (negatives - wrong0) / (1 - rho10) ** 2
-    # A rate on the boundary has no row to tell its curvature: that of half a row stands in.
-    information[0, 0] += 0.5 / rho01**2 if at_zero[0] else 0.0
-    information[1, 1] += 0.5 / rho10**2 if at_zero[1] else 0.0
+    # A rate on the boundary has no row to tell its curvature: that of a few stands in.
+    information[0, 0] += max(AT_LEAST - wrong1, 0.0) / rho01**2 if at_zero[0] else 0.0
+    information[1, 1] += max(AT_LEAST - wrong0, 0.0) / rho10**2 if at_zero[1] else 0.0
     cross = by_rates * curvature * by_share + slope
     of_share = curvature * by_share**2 + audited[:, 1] / share**2 + audited[:, 0] / (1 - share) ** 2
     information -= (cross / np.maximum(of_share, 1e-12)) @ cross.T
@@ -143,10 +152,4 @@ def _inverse_information(counts: AuditCounts, rho01: float, rho10: float, share:
 
 def _direct(counts: AuditCounts) -> Array:
     wrong1, positives, wrong0, negatives = counts.flips
-    return np.diag([_variance(wrong1, positives), _variance(wrong0, negatives)])
-
-
-def _variance(wrong: float, total: float) -> float:
-    """Return the variance of a share, with half a row on each side so that a share of 0 is not sure."""
-    share = (wrong + 0.5) / (total + 1)
-    return share * (1 - share) / total
+    return np.diag([share_variance(wrong1, positives), share_variance(wrong0, negatives)])

@@ -95,6 +95,26 @@ class Propensities(CellValues):
         """
         return _Thinned(self, real_number("share", share, above=0, below=1 + 1e-12))
 
+    def apart_from(self, others: float) -> Propensities:
+        r"""Return the propensities on the pairs that another random part of the log, such as training rows, has not.
+
+        With t the propensities of this part, and k times as many rows in the other, a pair that is not in the other is
+        in this part with probability :math:`t / (1 - k t)`: held-out rows stand for the pairs that were not trained on.
+
+        Parameters
+        ----------
+        others
+            k, rows of the other part for each row of this one.
+
+        Examples
+        --------
+        >>> from verirec import ConstantPropensity, FeedbackLog
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2)
+        >>> ConstantPropensity().fit(log).thinned(0.2).apart_from(4).at([0], [0]).round(4).tolist()
+        [0.1667]
+        """
+        return _Apart(self, real_number("others", others, above=0, closed=True))
+
     @cached_property
     def inverse_total(self) -> float:
         r"""The sum of 1/p over the whole grid; estimated from a sample of its cells where it is too large to visit."""
@@ -126,23 +146,31 @@ class Propensities(CellValues):
         return f"{type(self).__name__}({self.shape[0]:,} users x {self.shape[1]:,} items{floor})"
 
 
-class _Thinned(Propensities):
-    """What is left of propensities when each logged pair is kept with one and the same chance."""
+class _Derived(Propensities):
+    """Propensities that follow from others."""
 
-    def __init__(self, whole: Propensities, share: float) -> None:
+    def __init__(self, whole: Propensities) -> None:
         super().__init__(whole.shape)
-        self.whole, self.share = whole, share
+        self.whole = whole
         self.parallel = whole.parallel  # type: ignore[misc]
         self.known_everywhere = whole.known_everywhere  # type: ignore[misc]
         self.known = whole.known  # type: ignore[misc]
         self.depends_on_label = whole.depends_on_label  # type: ignore[misc]
         self.assumption = whole.assumption  # type: ignore[misc]
 
-    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        return np.asarray(self.share * self.whole.cells(users, items))
-
     def count_floored(self, log: FeedbackLog) -> int:
         return self.whole.count_floored(log)
+
+
+class _Thinned(_Derived):
+    """What is left of propensities when each logged pair is kept with one and the same chance."""
+
+    def __init__(self, whole: Propensities, share: float) -> None:
+        super().__init__(whole)
+        self.share = share
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return np.asarray(self.share * self.whole.cells(users, items))
 
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
         sides = self.whole.side_logits()
@@ -151,6 +179,24 @@ class _Thinned(Propensities):
 
     def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
         return self.whole.variance_change(log, slopes, influence)
+
+
+class _Apart(_Derived):
+    """Propensities of a part of a log on the pairs that another part does not have."""
+
+    def __init__(self, whole: Propensities, others: float) -> None:
+        super().__init__(whole)
+        self.others = others
+
+    def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        part = self.whole.cells(users, items)
+        # A pair is in this part, in the other or in neither: where rounding leaves nothing for neither, it is here.
+        return np.asarray(part / np.maximum(1 - self.others * part, part))
+
+    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+        # The log of t / (1 - k t) changes 1 / (1 - k t) times as much as that of t.
+        steeper = self.at(log.users, log.items) / self.whole.at(log.users, log.items)
+        return self.whole.variance_change(log, slopes * steeper, influence)
 
 
 def default_floor(log: FeedbackLog, floor: float | None) -> float:
