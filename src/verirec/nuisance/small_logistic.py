@@ -41,7 +41,7 @@ def fit_small(
     Examples
     --------
     >>> found = fit_small(np.ones((4, 1)), np.array([1.0, 1, 1, 0]), np.ones(4), np.zeros(1), penalty=1e-9)
-    >>> found.coefficients.round(3).tolist(), found.liked[0].round(3)
+    >>> found.coefficients.round(3).tolist(), float(found.liked[0].round(3))
     ([1.099], 0.75)
     """
     found = prior.astype(np.float64)

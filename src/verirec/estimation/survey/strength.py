@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +27,9 @@ from verirec.randomness import RandomState, as_generator
 Array = npt.NDArray[np.float64]
 
 _FOLDS: Final = 4
-_ROUNDS: Final = 6
+_ROUNDS: Final = 12
+_STEP: Final = 0.05
+_MOST_FOLLOWED: Final = 0.8
 _WEAK: Final = 0.1
 """A belief in no selection by taste worth a tenth of a row, so that a survey of one class has a finite delta."""
 
@@ -171,10 +173,13 @@ class Tilt:
         Of logged pairs.
     draws
         A survey's.
+    gain
+        By how much more a change of delta's data moves delta, as the rows' weights follow it.
     """
 
     taste: LoggedTaste
     draws: Draws
+    gain: float = 1.0
 
     @classmethod
     def settled(cls, log: FeedbackLog, rates: Rates | None, draws: Draws, p: Array, seed: int) -> Tilt:
@@ -192,10 +197,14 @@ class Tilt:
         odds = (1 - p) / p
         found = cls(LoggedTaste(log, rates, odds, seed), draws)
         liked = found.taste.liked
+
+        def at(delta: float) -> Tilt:
+            return cls(found.taste.weighted(odds / (1 - liked + liked * np.exp(-delta))), draws)
+
         for _ in range(_ROUNDS):
-            by_taste = 1 - liked + liked * np.exp(-found.delta)
-            found = cls(found.taste.weighted(odds / by_taste), draws)
-        return found
+            found = at(found.delta)
+        follows = (at(found.delta + _STEP).delta - at(found.delta - _STEP).delta) / (2 * _STEP)
+        return replace(found, gain=1 / (1 - min(follows, _MOST_FOLLOWED)))
 
     @cached_property
     def unlogged(self) -> npt.NDArray[np.intp]:
@@ -226,13 +235,13 @@ class Tilt:
         """Return what moves delta: each draw, shape (n, k); (a, b), (k, 2); and the noise rates, (k, rates)."""
         rest = self._weights * (self.draws.labels.values[self.unlogged] - fitted.liked)
         by_draw = np.zeros((len(self.draws), features.shape[1]))
-        by_draw[self.unlogged] = -(features * rest[:, None]) @ fitted.inverse
+        by_draw[self.unlogged] = -self.gain * (features * rest[:, None]) @ fitted.inverse
         bend = self._weights * fitted.liked * (1 - fitted.liked)
-        by_taste = fitted.inverse @ (features * bend[:, None]).T @ self._offset_features
+        by_taste = self.gain * fitted.inverse @ (features * bend[:, None]).T @ self._offset_features
         by_rate = by_taste @ self.taste.by_rate
         if self.draws.labels.slopes and by_rate.shape[1]:
             slopes = np.array(self.draws.labels.slopes)[:, self.unlogged]
-            by_rate = by_rate - fitted.inverse @ (features * self._weights[:, None]).T @ slopes.T
+            by_rate = by_rate - self.gain * fitted.inverse @ (features * self._weights[:, None]).T @ slopes.T
         return by_draw, by_taste, by_rate
 
     @cached_property
