@@ -40,10 +40,12 @@ if TYPE_CHECKING:
         EstimateRange,
         Estimates,
         SelectionRange,
+        SelectionStrength,
         calibrate,
         compare,
         estimate,
         estimate_ranking,
+        selection_strength,
         sensitivity,
     )
     from verirec.estimation.planning import LabelPlan, plan_labels
@@ -88,8 +90,8 @@ _NAMES = {
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
-    "estimation": "Estimate EstimateRange Estimates SelectionRange calibrate compare estimate estimate_ranking "
-    "sensitivity",
+    "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
+    "estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
@@ -129,6 +131,7 @@ __all__ = [
     "PopularityPropensity",
     "Propensities",
     "SelectionRange",
+    "SelectionStrength",
     "Split",
     "SurveySample",
     "SuspectLabels",
@@ -146,6 +149,7 @@ __all__ = [
     "plan_labels",
     "read_log",
     "read_predictions",
+    "selection_strength",
     "sensitivity",
     "simulate",
     "split",

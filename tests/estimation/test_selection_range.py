@@ -40,14 +40,17 @@ def plain_logits(log: vr.FeedbackLog, rates, difference: np.ndarray, seed: int) 
     known = RangeProblem(pairs, vr.SelectionRange(), rates, seed=seed).known[0]
     scale = np.abs(difference[log.users, log.items]).mean()
 
-    def features(z, d):
-        return np.stack([np.ones_like(z), z, d / scale], axis=-1)
+    of_rows = difference[log.users, log.items]
 
-    rows = features(known.held_out, difference[log.users, log.items])
+    def features(z, d):
+        bent = (np.clip(d, of_rows.min(), of_rows.max()) / scale) ** 2
+        return np.stack([np.ones_like(z), z, d / scale, bent], axis=-1)
+
+    rows = features(known.held_out, of_rows)
     corrected = log.labels if rates is None else (log.labels - rates.rho10) / (1 - rates.rho01 - rates.rho10)
     weights = 1 / pairs.p - 1
     weights = weights / weights.mean()
-    start = np.array([0.0, 1.0, 0.0])
+    start = np.array([0.0, 1.0, 0.0, 0.0])
     found = root(lambda t: rows.T @ (weights * (corrected - expit(rows @ t))) - (t - start), start, tol=1e-12).x
     z = known.model.level + known.model.users[:, None] + known.model.items
     return features(z, difference) @ found

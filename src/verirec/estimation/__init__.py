@@ -9,6 +9,7 @@ from verirec.estimation.ranking import estimate_ranking
 from verirec.estimation.results import Estimates
 from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity, sensitivity
+from verirec.estimation.survey.strength import SelectionStrength, selection_strength
 
 __all__ = [
     "ESTIMATORS",
@@ -17,10 +18,12 @@ __all__ = [
     "Estimates",
     "Estimator",
     "SelectionRange",
+    "SelectionStrength",
     "Sensitivity",
     "calibrate",
     "compare",
     "estimate",
     "estimate_ranking",
+    "selection_strength",
     "sensitivity",
 ]

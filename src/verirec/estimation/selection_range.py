@@ -22,19 +22,18 @@ from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
 from verirec.losses import CorrectedLabels, NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.nuisance.small_logistic import SmallFit, fit_small
 
 Array = npt.NDArray[np.float64]
 
 FOLDS: Final = 4
 """Of the label model's cross-fitting."""
-_STRICTER: Final = 5.0
+_STRICTER: Final = 10.0
 """Times as rarely as an interval's an end may be wrong: the truth may lie at the very end of a range."""
 _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
 _STEEPEST: Final = 300.0
-_STEPS: Final = 50
-_TOLERANCE: Final = 1e-9
 _HALVINGS: Final = 12
 
 
@@ -79,12 +78,13 @@ class RangeProblem:
     r"""A log, what may be unknown of it, and the pairs to speak of; any number of recommenders can share it.
 
     The true label of an unlogged pair is liked with probability :math:`\sigma(x - \delta)`, where
-    :math:`x = a + b z + c d` is the logit of being liked *among logged pairs*: z of a label model of user and item
-    constants (cross-fitted, forward-corrected for noise), and d, the loss's own difference, as a good recommender knows
-    more of taste than these constants do. a, b, c solve :math:`\sum_O \frac{1-p}{p} (\tilde r - \sigma(x)) (1, z, d) =
-    0`, so that at delta = 0 the value is a doubly robust one. Then the low end is the mean over unlogged pairs of
-    :math:`l_0 + d\,\sigma(x - \delta_{max})` where d > 0 and of :math:`l_0 + d\,\sigma(x - \delta_{min})` where d < 0,
-    the high end the reverse, and logged pairs have :math:`l_0 + \tilde r d` in both.
+    :math:`x = a + b z + c d + e d^2` is the logit of being liked *among logged pairs*: z of a label model of user and
+    item constants (cross-fitted, forward-corrected for noise), and d, the loss's own difference, as a good recommender
+    knows more of taste than these constants do. a, b, c, e solve :math:`\sum_O \frac{1-p}{p} (\tilde r - \sigma(x))
+    (1, z, d, d^2) = 0`, so that at delta = 0 the value is a doubly robust one. Then the low end is the mean over
+    unlogged pairs of :math:`l_0 + d\,\sigma(x - \delta_{max})` where d > 0 and of
+    :math:`l_0 + d\,\sigma(x - \delta_{min})` where d < 0, the high end the reverse, and logged pairs have
+    :math:`l_0 + \tilde r d` in both.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class RangeProblem:
 
 
 class _End(NamedTuple):
-    """One end of a range from sampled pairs: value, gradient by (a, b, c), and mean variance of a pair's loss."""
+    """One end of a range from sampled pairs: value, gradient by (a, b, c, e), and mean variance of a pair's loss."""
 
     value: float
     gradient: Array
@@ -178,7 +178,7 @@ class _End(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Calibrated:
-    r"""Logits of being liked among logged pairs, :math:`x = a + b z + c d`, for one recommender or difference.
+    r"""Logits of being liked among logged pairs, :math:`x = a + b z + c d + e d^2`, for one recommender or difference.
 
     Parameters
     ----------
@@ -201,33 +201,32 @@ class _Calibrated:
         """The size of d, so that a penalty means the same whatever the loss's unit."""
         return float(np.abs(self.rows[1]).mean()) or 1.0
 
+    @cached_property
+    def _within(self) -> tuple[float, float]:
+        """The extremes of d among the rows, beyond which no curve is known."""
+        return float(self.rows[1].min()), float(self.rows[1].max())
+
+    def _curve(self, difference: Array) -> Array:
+        """The square of d, which goes on flat beyond the rows'."""
+        return np.asarray((np.clip(difference, *self._within) / self.scale) ** 2)
+
     def _features(self, logits: Array, difference: Array) -> Array:
-        return np.stack([np.ones_like(logits), logits, difference / self.scale], axis=-1)
+        return np.stack([np.ones_like(logits), logits, difference / self.scale, self._curve(difference)], axis=-1)
 
     @cached_property
     def features(self) -> Array:
-        """(1, z, d) of the rows, shape (n, 3)."""
+        """(1, z, d, d^2) of the rows, shape (n, 4)."""
         return self._features(self.known.held_out, self.rows[1])
 
     @cached_property
-    def fitted(self) -> tuple[Array, Array]:
-        """(a, b, c), and the inverse of the weighted information."""
-        weights, prior = self.problem.weights, np.array([0.0, 1.0, 0.0])
-        found = prior
-        for _ in range(_STEPS):
-            liked = expit(self.features @ found)
-            # One row's worth of belief in the label model as it is keeps all three finite.
-            slope = self.features.T @ (weights * (self.known.labels.values - liked)) - (found - prior)
-            bend = (self.features * (weights * liked * (1 - liked))[:, None]).T @ self.features + np.eye(3)
-            step = np.linalg.solve(bend, slope)
-            found = found + step / max(1.0, float(np.abs(step).max()))
-            if np.abs(step).max() < _TOLERANCE:
-                break
-        return found, np.linalg.inv(bend)
+    def fitted(self) -> SmallFit:
+        """(a, b, c, e); one row's worth of belief in the label model as it is keeps them finite."""
+        start = np.array([0.0, 1.0, 0.0, 0.0])
+        return fit_small(self.features, self.known.labels.values, self.problem.weights, start)
 
     @cached_property
     def _by_constants(self) -> LabelProbabilities:
-        (a, b, _), model = self.fitted[0], self.known.model
+        (a, b, *_), model = self.fitted.coefficients, self.known.model
         return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
 
     def ends(self, users: Positions, items: Positions) -> list[Array]:
@@ -235,7 +234,9 @@ class _Calibrated:
         negative, difference = self.losses.cells(users, items)
         selection = self.problem.selection
         odds = self._by_constants.cell_odds(users, items)
-        odds = odds * np.exp(np.clip(difference * (-self.fitted[0][2] / self.scale), -_STEEPEST, _STEEPEST))
+        by_difference, by_square = self.fitted.coefficients[2:]
+        bent = by_difference / self.scale * difference + by_square * self._curve(difference)
+        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
         often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
         middle, change = negative + difference * often, difference * (rarely - often)
         return [middle + np.minimum(change, 0), middle + np.maximum(change, 0)]
@@ -266,9 +267,9 @@ class _Calibrated:
         """Work an end out from sampled pairs, for a delta of at most `high`."""
         negative, difference, features = self._sampled
         if len(negative) == 0:
-            return _End(0.0, np.zeros(3), 0.0)
+            return _End(0.0, np.zeros(4), 0.0)
         delta = np.where((difference > 0) == below, high, self.problem.selection.low)
-        liked = expit(features @ self.fitted[0] - delta)
+        liked = expit(features @ self.fitted.coefficients - delta)
         bend = liked * (1 - liked)
         gradient = (difference * bend) @ features / len(negative)
         return _End(float((negative + difference * liked).mean()), gradient, float((difference**2 * bend).mean()))
@@ -292,17 +293,19 @@ class _Calibrated:
         return Estimate(value, error, (value - reach, value + reach), confidence, {"variance": parts})
 
     def _variance(self, share: float, end: _End) -> dict[str, float]:
-        """Return an end's variance by source: (a, b, c) by the sandwich, what noise adds, and labels nobody logged."""
-        problem, labels, (found, inverse) = self.problem, self.known.labels, self.fitted
-        by_label = share * problem.weights * (self.features @ (inverse @ end.gradient))
+        """Return an end's variance by source: (a, ..., e), what noise adds, and labels that nobody logged."""
+        problem, labels, fitted = self.problem, self.known.labels, self.fitted
+        by_label = share * problem.weights * (self.features @ (fitted.inverse @ end.gradient))
         own = np.where(problem.logged, self.rows[1], 0.0) / problem.n_pairs
-        rest = labels.values - expit(self.features @ found)
+        rest = labels.values - fitted.liked
         rates = 0.0
         if labels.covariance is not None and labels.slopes:
             gradient = np.array([float((by_label + own) @ slope) for slope in labels.slopes])
             rates = float(gradient @ labels.covariance @ gradient)
+        # Where a class is rare by chance the rows vary too little in their own eyes: the model is asked too.
+        spread = max(float(by_label**2 @ rest**2), float(by_label**2 @ (fitted.liked * (1 - fitted.liked))))
         return {
-            "selection": float(by_label**2 @ rest**2),
+            "selection": spread,
             "noise": max(float((2 * by_label * own + own**2) @ labels.variance), 0.0),
             "unlogged_labels": share / problem.n_pairs * end.variance,
             "noise_rates": rates,
@@ -314,9 +317,9 @@ def judge_by_range(
 ) -> list[EstimateRange]:
     r"""Return the range of each recommender, or difference of two, over all that selection and noise may be.
 
-    The interval widens both ends by their sampling error: that of (a, b, c) by the delta method, of the logged labels'
-    noise and of its rates, and of the labels that nobody logged. Each end is allowed a fifth of the error that an
-    interval is, as the truth may lie at the very end of a range.
+    The interval widens both ends by their sampling error: that of (a, ..., e) by the delta method, of the logged
+    labels' noise and of its rates, and of the labels that nobody logged. Each end is allowed a tenth of the error that
+    an interval is, as the truth may lie at the very end of a range.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
@@ -149,22 +149,26 @@ class SurveyProblem:
         return [Judged(*pair, *mean) for pair, mean in zip(own, means, strict=True)]
 
     def _expected(self, losses: Sequence[Losses]) -> list[tuple[float, float]]:
-        def moments(users: Positions, items: Positions) -> list[Array]:
-            q = self.expected_labels.cells(users, items)
-            found = []
-            for one in losses:
-                negative, difference = one.cells(users, items)
-                found.append(negative + q * difference)
-            return found
+        def parts(users: Positions, items: Positions) -> tuple[Array, Iterator[tuple[Array, Array]]]:
+            return self.expected_labels.cells(users, items), (one.cells(users, items) for one in losses)
+
+        def sums(users: Positions, items: Positions) -> list[float]:
+            q, of_each = parts(users, items)
+            # A product of two blocks that is only added up need not be made.
+            return [
+                float(negative.sum(dtype=np.float64)) + float(np.vdot(q, difference))
+                for negative, difference in of_each
+            ]
 
         size = self.sample
         if size is None and not self.target.grid.fits:
             size = self.target.grid.sample_cells
         if size is None or size >= len(self.target):
             parallel = all(one.parallel for one in losses)
-            return [(float(mean), 0.0) for mean in self.target.means(moments, parallel=parallel)]
-        pairs = self.target.sample(size, np.random.default_rng([self.seed, 3]))
-        return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in moments(*pairs)]
+            return [(float(mean), 0.0) for mean in self.target.means_of_sums(sums, parallel=parallel)]
+        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, 3])))
+        values = [negative + q * difference for negative, difference in of_each]
+        return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in values]
 
     def facts(self) -> dict[str, Any]:
         """What to report of the label model."""

@@ -18,6 +18,7 @@ from verirec.exceptions import ParameterError, SurveyError
 
 Array = npt.NDArray[np.float64]
 Moments = Callable[[Positions, Positions], list[Array]]
+Sums = Callable[[Positions, Positions], list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +86,20 @@ class Target:
             Whether two threads may ask at once.
         """
 
+        def sums(users: Positions, items: Positions) -> list[float]:
+            return [float(part.sum(dtype=np.float64)) for part in moments(users, items)]
+
+        return self.means_of_sums(sums, parallel=parallel)
+
+    def means_of_sums(self, sums: Sums, *, parallel: bool = True) -> Array:
+        """Average functions of the positions, as `means` does, by what adds each up over a block."""
+
         def visit(block: Block) -> Array:
-            parts = moments(self.users[block[0]][:, None], block[1][None, :])
-            return np.array([float(part.sum(dtype=np.float64)) for part in parts])
+            return np.array(sums(self.users[block[0]][:, None], block[1][None, :]))
 
         total = sum(part for _, part in self.grid.map_blocks(visit, parallel=parallel))
         if len(self.left_out):
-            users, items = np.divmod(self.left_out, self.shape[1])
-            total = total - np.array([float(part.sum(dtype=np.float64)) for part in moments(users, items)])
+            total = total - np.array(sums(*np.divmod(self.left_out, self.shape[1])))
         return np.asarray(total / len(self))
 
     def sample(self, size: int, random: np.random.Generator) -> tuple[Positions, Positions]:

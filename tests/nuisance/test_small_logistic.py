@@ -1,0 +1,33 @@
+"""Logistic models of a few coefficients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from verirec.nuisance.small_logistic import fit_small
+
+
+def test_it_maximises_the_penalised_likelihood():
+    random = np.random.default_rng(0)
+    features, offset = random.normal(size=(200, 3)), random.normal(size=200)
+    labels, weights = random.integers(2, size=200) * 1.3 - 0.15, random.random(200) + 0.1
+    prior = np.array([0.5, -0.5, 0.0])
+
+    def loss(c):
+        eta = offset + features @ c
+        return weights @ (np.logaddexp(0, eta) - labels * eta) + 0.7 * ((c - prior) ** 2).sum() / 2
+
+    found = fit_small(features, labels, weights, prior, offset=offset, penalty=0.7)
+    expected = minimize(loss, prior, tol=1e-12).x
+    np.testing.assert_allclose(found.coefficients, expected, atol=1e-5)
+    bend = weights * found.liked * (1 - found.liked)
+    np.testing.assert_allclose(np.linalg.inv(found.inverse), (features.T * bend) @ features + 0.7 * np.eye(3))
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_class_has_a_finite_fit(label):
+    found = fit_small(np.ones((50, 1)), np.full(50, label), np.ones(50), np.zeros(1), penalty=0.1)
+    assert np.isfinite(found.coefficients).all()
+    assert (found.coefficients[0] > 3) == (label == 1)
