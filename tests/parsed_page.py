@@ -92,10 +92,13 @@ class Page(HTMLParser):
         assert "http-equiv" not in {name for _, attributes in self.elements for name in attributes}
 
 
+IF_NOT_TASTE = "corrected, if selection depends on user and item only"
 KINDS = {
-    "as logged": ("naive",),
-    "corrected for selection": ("dr", "snips"),
-    "corrected for selection and noise": ("ome-dr", "ome-snips"),
+    "naive": "as logged",
+    "corrected": IF_NOT_TASTE,
+    "survey-ppi": "by the survey",
+    "audited-dr": "by the audit",
+    "range": "range: whatever taste did",
 }
 
 
@@ -106,14 +109,19 @@ def as_shown(one):
 
 
 def check_estimates_table(table, summary):
-    """Expect the page's table of estimates to have the figures of summary.json, one line a recommender and kind."""
+    """Expect the page's table of estimates to have the figures of summary.json, the headline last of each."""
     truth = summary["truth"]
     head = ["Recommender", *(["Truth"] if truth else []), "Estimate", "Value", "95% interval"]
     assert [cell.strip() for cell in table[0]] == head
     expected = []
-    for name, estimates in summary["recommenders"].items():
-        for place, (kind, names) in enumerate(KINDS.items()):
-            one = next(estimates[estimator] for estimator in names if estimator in estimates)
-            known = [f"{truth[name]:.4f}" if place == 0 else ""] if truth else []
+    for name, headline in summary["headline"].items():
+        estimates = summary["recommenders"][name]
+        corrected = next(estimates[estimator] for estimator in ("ome-dr", "ome-snips") if estimator in estimates)
+        lines = {"as logged": estimates["naive"], IF_NOT_TASTE: corrected}
+        if headline["estimator"] in KINDS:
+            lines[KINDS[headline["estimator"]]] = estimates[headline["estimator"]]
+        assert headline == {"estimator": headline["estimator"]} | list(lines.values())[-1]
+        for place, (kind, one) in enumerate(lines.items()):
+            known = [f"{truth[name]:.4f}" if place == 0 and name in truth else ""] if truth else []
             expected.append([name if place == 0 else "", *known, kind, *as_shown(one)])
     assert [[cell.strip() for cell in row] for row in table[1:]] == expected

@@ -43,12 +43,20 @@ def test_commands_have_verbs_and_options_that_are_there(page, tmp_path, monkeypa
 def test_the_readmes_table_is_what_the_demo_prints():
     readme = (REPOSITORY / "README.md").read_text().replace("**", "")
     demo = run_demo(0)
-    for name, one in demo.assessment.recommenders.items():
-        logged, corrected = (
-            f"{of.value:.3f} [{of.interval[0]:.3f}, {of.interval[1]:.3f}]"
-            for of in (one.estimates["naive"], one.estimates[one.main])
-        )
-        assert f"| {name} | {logged} | {corrected} | {demo.truth[name]:.3f} |" in readme
+    naive = [one.estimates["naive"] for one in demo.assessment.recommenders.values()]
+    rows = {"at face value": (naive, demo.preferred_by_log)}
+    for stage, found in demo.stages.items():
+        headlines = [one.estimates[one.headline] for one in found.recommenders.values()]
+        rows[stage.replace("the log ", "")] = (headlines, found.comparisons[0].established or "left open")
+    for label, (estimates, better) in rows.items():
+        assert f"| {label} | {' | '.join(map(in_readme, estimates))} | {better} |" in readme
+    truth = " | ".join(f"{truth:.3f}" for truth in demo.truth.values())
+    assert f"| truth | {truth} | {demo.truly_better} |" in readme
+
+
+def in_readme(one):
+    low, high = (f"{end:.3f}" for end in one.interval)
+    return f"{one.value:.3f} [{low}, {high}]" if isinstance(one, verirec.Estimate) else f"{low} to {high}"
 
 
 def test_the_readmes_estimates_are_what_its_lines_give():
@@ -60,7 +68,7 @@ def test_the_readmes_estimates_are_what_its_lines_give():
     for label, name in (
         ("naive", "naive"),
         ("corrected for selection (`dr`)", "dr"),
-        ("corrected for selection and noise (`ome-dr`)", "ome-dr"),
+        ("by the survey (`survey-ppi`)", "survey-ppi"),
     ):
         (low, high), value = result[name].interval, result[name].value
         assert f"| {label} | {value:.3f} | {low:.3f} to {high:.3f} |" in shown

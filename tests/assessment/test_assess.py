@@ -9,7 +9,7 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.assessment import HALF_WIDTH, Comparison, assess, assessment_summary, conclusions
+from verirec.assessment import Comparison, assess, assessment_summary, conclusions
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows
 from verirec.estimation.rows import LoggedPairs
@@ -32,6 +32,11 @@ RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
 
 
+def known(world):
+    """Propensities that are vouched for."""
+    return vr.GivenPropensity(world.propensities)
+
+
 @pytest.fixture(scope="module")
 def world():
     return vr.simulate.world(*SHAPE, observed=0.2, selectivity=1, noise_rates=RATES, random_state=4)
@@ -44,13 +49,25 @@ def recommenders(world):
 
 @pytest.fixture(scope="module")
 def found(world, recommenders):
-    return assess(world.log, recommenders, noise_rates=RATES, propensities=world.propensities)
+    return assess(world.log, recommenders, noise_rates=RATES, propensities=known(world))
 
 
 @pytest.fixture(scope="module")
 def without_labels(world, recommenders):
     """Neither rates nor true labels are known."""
-    return assess(world.log, recommenders, propensities=world.propensities)
+    return assess(world.log, recommenders, propensities=known(world))
+
+
+@pytest.fixture(scope="module")
+def close(world):
+    """Two that a log alone does not tell apart."""
+    return {"sharp": 0.1 + 0.8 * world.preferences, "sharper": 0.05 + 0.9 * world.preferences}
+
+
+@pytest.fixture(scope="module")
+def unsettled(world, close):
+    """Nothing is known but the log."""
+    return assess(world.log, close)
 
 
 def figures(estimates):
@@ -75,32 +92,32 @@ def test_every_estimate_is_that_of_estimate(world, recommenders, found):
     for name, f in recommenders.items():
         estimators = ("naive", "snips", "dr", "ome", "ome-snips", "ome-dr")
         alone = vr.estimate(
-            f, world.log, propensities=world.propensities, noise_rates=RATES, estimators=estimators, random_state=0
+            f, world.log, propensities=known(world), noise_rates=RATES, estimators=estimators, random_state=0
         )
         assert figures(found.recommenders[name].estimates) == figures(alone)
-        assert (found.recommenders[name].main, found.recommenders[name].selection_only) == ("ome-dr", "dr")
-        assert found.recommenders[name].covered is None
+        one = found.recommenders[name]
+        assert (one.headline, one.corrected, one.selection_only) == ("ome-dr", "ome-dr", "dr")
+        assert one.covered is None
 
 
 def test_every_two_are_compared_as_compare_does(world, recommenders):
     three = recommenders | {"half": np.full(SHAPE, 0.5)}
-    found = assess(world.log, three, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, three, noise_rates=RATES, propensities=known(world))
     assert [(one.first, one.second) for one in found.comparisons] == [
         ("sharp", "blunt"),
         ("sharp", "half"),
         ("blunt", "half"),
     ]
     for one in found.comparisons:
-        alone = vr.compare(
-            three[one.first], three[one.second], world.log, propensities=world.propensities, noise_rates=RATES
-        )
+        alone = vr.compare(three[one.first], three[one.second], world.log, propensities=known(world), noise_rates=RATES)
         assert one.naive.to_dict() == alone["naive"].to_dict()
         assert one.corrected.to_dict() == alone["ome-dr"].to_dict()
+        assert (one.deciding, one.basis) == (one.corrected, "known propensities")
         check = vr.compare(
             three[one.first],
             three[one.second],
             world.log,
-            propensities=world.propensities,
+            propensities=known(world),
             noise_rates=RATES,
             estimators="ome-snips",
         )
@@ -115,7 +132,7 @@ OPTIONS = {"loss": "squared", "confidence": 0.8, "clip": 0.42, "sample": 2_000, 
 def test_options_reach_estimates_comparisons_and_sensitivity(world, recommenders, found, changed):
     # A seed alone changes nothing where all pairs are visited.
     options = {name: OPTIONS[name] for name in (*changed, *(["sample"] if changed == ["random_state"] else []))}
-    given = {"noise_rates": RATES, "propensities": world.propensities}
+    given = {"noise_rates": RATES, "propensities": known(world)}
     other = assess(world.log, recommenders, **given, **options)
     if changed == ["random_state"]:
         found = assess(world.log, recommenders, **given, sample=OPTIONS["sample"])
@@ -145,28 +162,37 @@ def test_options_reach_estimates_comparisons_and_sensitivity(world, recommenders
 
 
 def test_the_seed_reaches_the_search_for_wrong_labels(world, found):
-    other = assess(world.log, noise_rates=RATES, propensities=world.propensities, random_state=7)
+    other = assess(world.log, noise_rates=RATES, propensities=known(world), random_state=7)
     alone = vr.find_suspect_labels(world.log, RATES, random_state=7)
     assert other.suspects.rows.tolist() == alone.rows.tolist() != found.suspects.rows.tolist()
     assert other.suspects.probabilities.tolist() == alone.probabilities.tolist()
 
 
-def test_confidence_and_seed_reach_the_region_and_the_plan(world, recommenders, without_labels):
+def proposed(log, recommenders, comparison, **options):
+    """The plan that would settle a difference: to half of what it seems to be, within bounds."""
+    width = float(np.clip(abs(sum(comparison.corrected.range)) / 4, 0.005, 0.03))
+    return vr.plan_labels(log, recommenders, half_width=width, purpose="difference", **options)
+
+
+def test_confidence_and_seed_reach_the_region_and_the_plan(world, close, unsettled):
     options = {"confidence": 0.8, "random_state": 7}
-    other = assess(world.log, recommenders, propensities=world.propensities, **options)
+    other = assess(world.log, close, **options)
     assert other.noise == vr.identified_region(world.log, **options)
-    plan = vr.plan_labels(world.log, half_width=HALF_WIDTH, **options)
-    assert other.plan.users.tolist() == plan.users.tolist()
+    plan = proposed(world.log, close, other.comparisons[0], **options)
+    assert (other.plan.users.tolist(), other.plan.items.tolist()) == (plan.users.tolist(), plan.items.tolist())
     assert other.plan.confidence == 0.8
-    assert 0.9 * HALF_WIDTH < other.plan.half_width <= HALF_WIDTH
-    assert len(other.plan) < len(without_labels.plan)
+    assert len(other.plan) < len(unsettled.plan)
     for changed in ({"confidence": 0.8}, {"random_state": 7}):
-        assert vr.identified_region(world.log, **changed) != without_labels.noise
-        assert vr.plan_labels(world.log, half_width=HALF_WIDTH, **changed).users.tolist() != (
-            without_labels.plan.users.tolist()
-        )
+        assert vr.identified_region(world.log, **changed) != unsettled.noise
+        plan = proposed(world.log, close, unsettled.comparisons[0], **changed)
+        assert plan.users.tolist() != unsettled.plan.users.tolist()
+
+
+def test_confidence_and_seed_reach_ranges_over_the_region(world, recommenders):
+    options = {"confidence": 0.8, "random_state": 7}
+    other = assess(world.log, recommenders, propensities=known(world), **options)
     # The ranges are those over that region.
-    given = {"propensities": world.propensities, "noise_rates": other.noise}
+    given = {"propensities": known(world), "noise_rates": other.noise}
     alone = vr.compare(*recommenders.values(), world.log, estimators="ome-dr", **given, **options)["ome-dr"]
     assert other.comparisons[0].corrected.to_dict() == alone.to_dict()
     ranges = vr.sensitivity(recommenders, world.log, **given, random_state=7).propensity_ranges
@@ -174,7 +200,7 @@ def test_confidence_and_seed_reach_the_region_and_the_plan(world, recommenders, 
 
 
 def test_with_a_sample_the_comparison_is_the_difference_of_the_estimates_beside_it(world, recommenders):
-    found = assess(world.log, recommenders, noise_rates=RATES, propensities=world.propensities, sample=2_000)
+    found = assess(world.log, recommenders, noise_rates=RATES, propensities=known(world), sample=2_000)
     sharp, blunt = (found.recommenders[name].estimates["ome-dr"].value for name in ("sharp", "blunt"))
     assert found.comparisons[0].corrected.value == pytest.approx(sharp - blunt, abs=1e-9)
 
@@ -184,7 +210,7 @@ def test_with_a_generator_both_visit_the_same_pairs_too(world, recommenders):
         world.log,
         {"one": recommenders["sharp"], "same": recommenders["sharp"]},
         noise_rates=RATES,
-        propensities=world.propensities,
+        propensities=known(world),
         sample=2_000,
         random_state=np.random.default_rng(0),
     )
@@ -195,7 +221,7 @@ def test_suspects_and_surfaces_are_those_of_the_single_calls(world, recommenders
     alone = vr.find_suspect_labels(world.log, RATES)
     assert isinstance(found.suspects, SuspectLabels)
     assert found.suspects.rows.tolist() == alone.rows.tolist()
-    surfaces = vr.sensitivity(recommenders, world.log, propensities=world.propensities, noise_rates=RATES)
+    surfaces = vr.sensitivity(recommenders, world.log, propensities=known(world), noise_rates=RATES)
     assert found.sensitivity.surfaces == surfaces.surfaces
     assert found.sensitivity.propensity_ranges == surfaces.propensity_ranges
     assert found.plan is None
@@ -213,7 +239,7 @@ def test_the_share_of_liked_pairs_is_corrected_towards_the_truth(world, found):
 
 def test_rates_come_from_the_audit_if_there_is_one(world, recommenders):
     audit = audit_of(world, 400)
-    found = assess(world.log, recommenders, audit=audit, propensities=world.propensities)
+    found = assess(world.log, recommenders, audit=audit, propensities=known(world))
     assert found.noise == vr.AuditNoiseRates().fit(world.log, audit=audit)
     assert found.noise_source == "an audit of 400 pairs"
     assert assess(world.log, noise_rates=RATES).noise_source == "given"
@@ -227,8 +253,8 @@ def test_an_audit_works_without_recommenders(world):
 
 def test_grouped_rates_go_through(world, recommenders):
     rates = vr.GroupedNoiseRates((RATES, vr.NoiseRates(0.1, 0.05)), user_groups=np.arange(SHAPE[0]) % 2)
-    found = assess(world.log, recommenders, noise_rates=rates, propensities=world.propensities)
-    alone = vr.estimate(recommenders["sharp"], world.log, propensities=world.propensities, noise_rates=rates)
+    found = assess(world.log, recommenders, noise_rates=rates, propensities=known(world))
+    alone = vr.estimate(recommenders["sharp"], world.log, propensities=known(world), noise_rates=rates)
     assert found.recommenders["sharp"].estimates["ome-dr"].to_dict() == alone["ome-dr"].to_dict()
 
 
@@ -253,16 +279,17 @@ def test_each_step_is_told(world, recommenders):
 def test_predictions_of_all_logged_pairs_are_judged_by_what_needs_no_more(world, recommenders, found):
     log = world.log
     given = {name: triples(f, log, np.arange(len(log))) for name, f in recommenders.items()}
-    part = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    part = assess(log, given, noise_rates=RATES, propensities=known(world))
     for name, one in part.recommenders.items():
-        assert (one.main, one.selection_only) == ("ome-snips", "snips")
+        assert (one.headline, one.corrected, one.selection_only) == ("ome-snips", "ome-snips", "snips")
+        assert one.ranking is None
         assert one.covered == len(log)
         whole = figures(found.recommenders[name].estimates)
         assert figures(one.estimates) == {kind: whole[kind] for kind in ("naive", "snips", "ome", "ome-snips")}
     assert part.sensitivity is None
     (both,) = part.comparisons
     expected = vr.compare(
-        *recommenders.values(), log, propensities=world.propensities, noise_rates=RATES, estimators="ome-snips"
+        *recommenders.values(), log, propensities=known(world), noise_rates=RATES, estimators="ome-snips"
     )
     assert both.corrected.to_dict() == expected["ome-snips"].to_dict()
     # There is no second estimator that needs no more.
@@ -273,7 +300,7 @@ def test_predictions_of_some_rows_are_judged_on_these_and_say_so(world, recommen
     log = world.log
     rows = np.sort(np.random.default_rng(0).choice(len(log), 2_000, replace=False))
     given = recommenders | {"part": triples(recommenders["sharp"], log, rows)}
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     part = found.recommenders["part"]
     users, items, scores = given["part"]
     labels = log.labels[rows]
@@ -297,7 +324,7 @@ def test_two_that_cover_the_very_same_rows_are_compared_on_these(world, recommen
         "part of blunt": triples(recommenders["blunt"], log, random.permutation(rows)),
         "other part": triples(recommenders["blunt"], log, rows[1:]),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     compared = {(one.first, one.second): one for one in found.comparisons}
     assert list(compared) == [("sharp", "blunt"), ("part of sharp", "part of blunt")]
     assert len(found.incomparable) == 10 - 2
@@ -315,7 +342,7 @@ def test_judging_a_fair_part_of_the_rows_is_no_misfit_of_the_propensities(world,
     log = world.log
     rows = np.sort(np.random.default_rng(0).choice(len(log), 2_000, replace=False))
     given = {"part": triples(recommenders["sharp"], log, rows)}
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     assert not [warning for warning in found.warnings if "add up to" in warning]
 
 
@@ -344,9 +371,7 @@ def test_without_true_labels_the_figures_are_ranges_over_what_the_log_allows(wor
     assert without_labels.noise == region
     assert without_labels.noise_source == "all that the log allows"
     for name, f in recommenders.items():
-        alone = vr.estimate(
-            f, world.log, propensities=world.propensities, noise_rates=region, estimators=("ome-dr", "naive")
-        )
+        alone = vr.estimate(f, world.log, propensities=known(world), noise_rates=region, estimators=("ome-dr", "naive"))
         one = without_labels.recommenders[name].estimates
         assert isinstance(one["ome-dr"], vr.EstimateRange)
         assert one["ome-dr"].to_dict() == alone["ome-dr"].to_dict()
@@ -356,16 +381,31 @@ def test_without_true_labels_the_figures_are_ranges_over_what_the_log_allows(wor
     assert without_labels.suspects is None
 
 
-def test_without_true_labels_it_says_how_many_to_ask_about(world, without_labels):
-    plan = vr.plan_labels(world.log, half_width=0.03)
-    assert without_labels.plan.users.tolist() == plan.users.tolist()
+def test_what_is_open_is_planned_for(world, close, unsettled):
+    """Two recommenders that are not told apart: a survey of random pairs. None at all: an audit of logged ones."""
+    (one,) = unsettled.comparisons
+    assert (one.basis, one.established) == ("range", None)
+    plan = proposed(world.log, close, one)
+    assert unsettled.plan.users.tolist() == plan.users.tolist()
+    assert len(unsettled.plan) > 20
+    assert not unsettled.plan.logged.any()
+    alone = assess(world.log).plan
+    assert alone.users.tolist() == vr.plan_labels(world.log, half_width=0.03).users.tolist()
+    assert alone.logged.all()
+
+
+def test_where_nothing_is_open_nobody_is_asked(found, without_labels):
+    for one in (found, without_labels):
+        assert (one.comparisons[0].established, one.plan) == ("sharp", None)
 
 
 def test_a_log_too_small_for_the_proposed_plan_is_audited_all_the_same():
+    """Noise rates to +-.03 would take more labels than there are rows."""
     small = vr.simulate.world(60, 50, observed=0.2, selectivity=1, random_state=0)
+    assert assess(small.log).plan is None
     found = assess(small.log, {"mine": 0.1 + 0.7 * small.preferences})
-    assert found.plan is None
     assert isinstance(found.recommenders["mine"].estimates["ome-dr"], vr.EstimateRange)
+    assert found.plan.purpose == "level"
 
 
 # Verdicts
@@ -379,14 +419,14 @@ def test_a_difference_beyond_doubt_is_established(found):
 
 def test_the_order_of_the_recommenders_does_not_matter(world, recommenders):
     turned = dict(reversed(recommenders.items()))
-    found = assess(world.log, turned, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, turned, noise_rates=RATES, propensities=known(world))
     assert found.comparisons[0].corrected.interval[0] > 0
 
 
 def test_a_difference_within_its_error_is_not_established(world, recommenders):
     nearly = recommenders["sharp"] + 0.02 * np.random.default_rng(0).normal(size=SHAPE).clip(-2, 2)
     given = {"one": recommenders["sharp"], "other": np.clip(nearly, 0.05, 0.95)}
-    found = assess(world.log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world))
     low, high = found.comparisons[0].corrected.interval
     assert low < 0 < high
     assert found.comparisons[0].established is None
@@ -394,8 +434,11 @@ def test_a_difference_within_its_error_is_not_established(world, recommenders):
 
 def test_a_recommender_and_itself_are_not_told_apart(world, recommenders):
     given = {"one": recommenders["sharp"], "other": recommenders["sharp"].copy()}
-    found = assess(world.log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world))
     assert found.comparisons[0].established is None
+
+
+BASES = ("survey", "audit", "known propensities", "range")
 
 
 def estimate(low, high):
@@ -414,10 +457,15 @@ def ranging(low, high):
 )
 def test_established_is_what_the_interval_leaves_no_doubt_of(interval, better):
     one, open_ = estimate(*interval), estimate(-0.1, 0.1)
-    assert Comparison("a", "b", open_, one).established == better
-    assert Comparison("a", "b", open_, one).naive_choice is None
-    assert Comparison("a", "b", one, open_).naive_choice == better
-    assert Comparison("a", "b", one, open_).established is None
+    for basis in BASES:
+        decided = Comparison("a", "b", one, basis, open_, open_)
+        assert (decided.established, decided.naive_choice, decided.contradicted) == (better, None, False)
+    # Neither the log as it stands nor its correction decides where something else does, or nothing.
+    for basis in (*BASES, None):
+        undecided = Comparison("a", "b", open_, basis, one, one)
+        assert (undecided.established, undecided.naive_choice) == (None, better)
+    assert Comparison("a", "b", one, None, one, one).established is None
+    assert Comparison("a", "b", one, "survey", one, one, lacking="too few").established is None
 
 
 @pytest.mark.parametrize(
@@ -449,41 +497,48 @@ def test_established_is_what_the_interval_leaves_no_doubt_of(interval, better):
 )
 def test_a_second_estimator_that_has_the_other_ahead_contradicts(corrected, check, better, contradicted):
     for naive in (estimate(-0.2, -0.1), estimate(0.1, 0.2)):
-        one = Comparison("a", "b", naive, corrected, check)
-        assert (one.established, one.contradicted) == (better, contradicted)
+        for basis in ("audit", "known propensities"):
+            one = Comparison("a", "b", corrected, basis, naive, corrected, check)
+            assert (one.established, one.contradicted) == (better, contradicted)
+        # Estimates by propensities cannot contradict what does not rest on them.
+        for basis in ("survey", "range"):
+            one = Comparison("a", "b", corrected, basis, naive, corrected, check)
+            assert (one.established, one.contradicted) == (one._ahead(corrected), False)
 
 
 def test_the_other_of_two():
-    one = Comparison("a", "b", estimate(0, 1), estimate(0, 1))
+    one = Comparison("a", "b", estimate(0, 1), "survey", estimate(0, 1), estimate(0, 1))
     assert (one.other("a"), one.other("b")) == ("b", "a")
 
 
 @pytest.fixture(scope="module")
 def tasteful():
-    """A world where taste decides what is logged, audited with propensities that know nothing of taste."""
+    """A world where taste decides what is logged, with propensities that know nothing of taste and are vouched for."""
     world = vr.simulate.world(*SHAPE, observed=0.2, selectivity=5, noise_rates=RATES, random_state=1)
     given = {
         "sharp": 0.1 + 0.8 * world.preferences,
         "rosy": 0.3 + 0.6 * world.preferences,
         "half": np.full(SHAPE, 0.45),
     }
-    return world, given, assess(world.log, given, noise_rates=RATES, propensities=vr.LogisticPropensity())
+    blind = vr.LogisticPropensity().fit(world.log)
+    vouched = vr.GivenPropensity(blind.block(np.arange(SHAPE[0]), np.arange(SHAPE[1])))
+    return world, given, assess(world.log, given, noise_rates=RATES, propensities=vouched)
 
 
-def test_where_propensities_are_wrong_the_verdicts_state_what_they_assume(tasteful):
+def compared(found, first, second):
+    return next(one for one in found.comparisons if (one.first, one.second) == (first, second))
+
+
+def test_verdicts_by_propensities_state_what_they_assume(tasteful):
     _, _, found = tasteful
-    assumption = (
-        "what gets logged depends on how active a user and how popular an item is, and not on taste beyond that"
-    )
-    assert found.propensities.assumption == assumption
-    said = [sentence for sentence in conclusions(found) if f"All this holds if {assumption};" in sentence]
+    said = [one for one in conclusions(found) if f"All this holds if {found.propensities.assumption};" in one]
     assert len(said) == 1
 
 
 def test_where_two_corrections_disagree_nothing_is_established(tasteful):
     """By its interval the doubly robust estimate would be sure of the wrong one."""
     world, given, found = tasteful
-    one = next(one for one in found.comparisons if (one.first, one.second) == ("sharp", "rosy"))
+    one = compared(found, "sharp", "rosy")
     assert one.corrected.interval[0] > 0 > one.check.value
     assert world.true_inaccuracy(given["sharp"]) < world.true_inaccuracy(given["rosy"])
     assert (one.contradicted, one.established) == (True, None)
@@ -491,9 +546,27 @@ def test_where_two_corrections_disagree_nothing_is_established(tasteful):
     assert "a sign that the propensities are wrong" in said
 
 
+@pytest.mark.parametrize("propensities", ["estimated", "unvouched", "default"])
+def test_propensities_that_nobody_vouches_for_establish_nothing_of_themselves(tasteful, propensities):
+    """The very propensities that were sure of the wrong one, estimated or as a bare matrix: the range decides."""
+    world, given, vouched = tasteful
+    blind = vr.LogisticPropensity()
+    matrix = blind.fit(world.log).block(np.arange(SHAPE[0]), np.arange(SHAPE[1]))
+    used = {"estimated": blind, "unvouched": matrix, "default": None}[propensities]
+    found = assess(world.log, given, noise_rates=RATES, propensities=used)
+    assert {one.basis for one in found.comparisons} == {found.basis} == {"range"}
+    for one in found.comparisons:
+        assert isinstance(one.deciding, vr.EstimateRange)
+        # The correction is shown, and does not decide.
+        assert one.corrected.value == pytest.approx(compared(vouched, one.first, one.second).corrected.value, rel=1e-9)
+        truly = min((one.first, one.second), key=lambda name: world.true_inaccuracy(given[name]))
+        assert one.established in (None, truly)
+    assert all(one.headline == "range" for one in found.recommenders.values())
+
+
 def test_with_the_right_propensities_the_same_two_are_told_apart(tasteful):
     world, given, _ = tasteful
-    other = assess(world.log, given, noise_rates=RATES, propensities=world.propensities)
+    other = assess(world.log, given, noise_rates=RATES, propensities=known(world))
     one = next(one for one in other.comparisons if (one.first, one.second) == ("sharp", "rosy"))
     assert (one.contradicted, one.established) == (False, "sharp")
 
@@ -538,7 +611,7 @@ def test_warnings_that_are_not_ours_go_on_to_the_caller(world):
         return np.full(np.broadcast(users, items).shape, 0.5)
 
     with pytest.warns(DeprecationWarning, match="old"):
-        found = assess(world.log, {"mine": old}, noise_rates=RATES, propensities=world.propensities)
+        found = assess(world.log, {"mine": old}, noise_rates=RATES, propensities=known(world))
     assert not [warning for warning in found.warnings if "old" in warning]
 
 
@@ -607,7 +680,7 @@ def test_a_name_that_cannot_be_written_down_is_refused(world, argument, name):
 
 @pytest.mark.parametrize("name", ["a b", "推荐", "🎬", "0", "<b>"])
 def test_any_other_text_is_a_name(world, name):
-    found = assess(world.log, {name: np.full(SHAPE, 0.4)}, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, {name: np.full(SHAPE, 0.4)}, noise_rates=RATES, propensities=known(world))
     assert list(found.recommenders) == [name]
 
 
@@ -624,7 +697,7 @@ def test_any_other_text_is_a_name(world, name):
 def test_an_error_of_one_recommender_names_it(world, recommenders, wrong, error, message):
     given = recommenders | {"the third": wrong}
     check_refusal(
-        lambda: assess(world.log, given, noise_rates=RATES, propensities=world.propensities),
+        lambda: assess(world.log, given, noise_rates=RATES, propensities=known(world)),
         error,
         f"^the third: .*({message})",
     )

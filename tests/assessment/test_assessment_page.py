@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
 
 import verirec as vr
-from parsed_page import KINDS, Page, as_shown, check_estimates_table
-from verirec.assessment import assess, assessment_summary, conclusions
+from parsed_page import IF_NOT_TASTE, KINDS, Page, as_shown, check_estimates_table
+from verirec.assessment import Origin, assess, assessment_summary, conclusions
 from verirec.assessment.page import assessment_page
 from verirec.assessment.sentences import coverage
 
@@ -18,6 +20,11 @@ RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
 EVIL = ["<script>alert(1)</script>", "a & b", '" onload="x', "$\\frac$", "cheap $5, dear $9", "</svg><b>", "-->"]
 MEBIBYTE = 1 << 20
+
+
+def known(world):
+    """Propensities that are vouched for."""
+    return vr.GivenPropensity(world.propensities)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +48,11 @@ def assessments(world, recommenders):
     users, items = log.users[rows], log.items[rows]
     sample = vr.AuditSample(users, items, world.at(users, items).true_labels)
     part = {"part": (users, items, recommenders["sharp"][users, items])}
-    p = {"propensities": world.propensities}
+    p = {"propensities": known(world)}
     logged = {name: (log.users, log.items, f[log.users, log.items]) for name, f in recommenders.items()}
+    asked = np.random.default_rng(0).integers(np.array(SHAPE)[:, None], size=(2, 400))
+    survey = vr.SurveySample(*asked, world.at(*asked).true_labels)
+    scores = {"scores": 3 * recommenders["sharp"] - 1}
     several = recommenders | {"same": recommenders["sharp"], "logged": logged["blunt"]} | part
     return {
         "given rates": assess(log, recommenders, noise_rates=RATES, **p),
@@ -54,7 +64,11 @@ def assessments(world, recommenders):
         "one": assess(log, {"sharp": recommenders["sharp"]}, noise_rates=RATES, **p),
         "part": assess(log, part, noise_rates=RATES, **p),
         "logged": assess(log, logged, noise_rates=RATES, **p),
-        "many kinds": assess(log, several, noise_rates=RATES, **p),
+        "many kinds": assess(log, several | scores, noise_rates=RATES, **p),
+        "log alone": assess(log, recommenders),
+        "surveyed": assess(log, recommenders, survey=survey, truth={"sharp": 0.5, "blunt": 0.6}),
+        "surveyed and audited": assess(log, recommenders | part, survey=survey, audit=sample),
+        "scores": assess(log, scores, noise_rates=RATES, **p),
     }
 
 
@@ -69,7 +83,13 @@ NAMES = [
     "part",
     "logged",
     "many kinds",
+    "log alone",
+    "surveyed",
+    "surveyed and audited",
+    "scores",
 ]
+WITH_LOSSES = [name for name in NAMES if "nobody" not in name and name != "scores"]
+COMPARED = [name for name in WITH_LOSSES if name not in ("one", "part")]
 
 
 @pytest.fixture(scope="module")
@@ -108,24 +128,99 @@ def test_what_refers_to_an_id_finds_it(pages, name):
     assert pages[name].references <= set(pages[name].ids)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "nobody" not in name])
+@pytest.mark.parametrize("name", WITH_LOSSES)
 def test_the_figures_are_those_of_the_summary(pages, summaries, name):
     check_estimates_table(pages[name].tables["estimates"], summaries[name])
 
 
-@pytest.mark.parametrize("name", ["given rates", "audited", "region", "grouped", "logged", "many kinds"])
+@pytest.mark.parametrize("name", COMPARED)
 def test_comparisons_are_those_of_the_summary(pages, summaries, name):
     rows = [[cell.strip() for cell in row] for row in pages[name].tables["comparisons"][1:]]
     expected = []
-    for one in summaries[name]["comparisons"]:
-        verdict = f"{one['established']} is better" if one["established"] else "not established"
-        title = f"{one['first']} minus {one['second']}:\n{verdict}"
-        check = "" if one["check"] is None else as_shown(one["check"])[0]
-        flip = "over 20" if one["flip_factor"] is None else f"{one['flip_factor']:.2f}"
-        corrected, naive = "\n".join(as_shown(one["corrected"])), f"{one['naive']['value']:.4f}"
-        expected.append([title, corrected, check, naive, flip])
+    for one, verdict in zip(summaries[name]["comparisons"], summaries[name]["verdicts"], strict=True):
+        said = f"{verdict['better']} is better" if verdict["established"] else "not established"
+        deciding, naive = "\n".join(as_shown(one["deciding"])), f"{one['naive']['value']:.4f}"
+        expected.append([f"{one['first']} minus {one['second']}", said, deciding, verdict["basis"], naive])
     assert len(rows) >= 1
     assert rows == expected
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_would_turn_the_corrected_differences_is_that_of_the_summary(pages, summaries, name):
+    """Where there are figures on wrong propensities."""
+    if "flips" not in pages[name].tables:
+        assert summaries[name]["sensitivity"] is None
+        return
+    rows = [[cell.strip() for cell in row] for row in pages[name].tables["flips"][1:]]
+    expected = []
+    for one in summaries[name]["comparisons"]:
+        check = "" if one["check"] is None else as_shown(one["check"])[0]
+        flip = "over 20" if one["flip_factor"] is None else f"{one['flip_factor']:.2f}"
+        corrected = "\n".join(as_shown(one["corrected"]))
+        expected.append([f"{one['first']} minus {one['second']}", corrected, check, flip])
+    assert rows == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rankings_are_those_of_the_summary(pages, summaries, name):
+    rankings = {of: metrics for of, metrics in summaries[name]["ranking"].items() if metrics}
+    if not rankings:
+        assert "rankings" not in pages[name].tables
+        return
+    head, *rows = [[cell.strip() for cell in row] for row in pages[name].tables["rankings"]]
+    assert {"auc", "ndcg@5", "precision@5", "recall@5"} <= set(head)
+    assert [row[0] for row in rows] == list(rankings)
+    for of, *cells in rows:
+        for metric, cell in zip(head[1:], cells, strict=True):
+            one = rankings[of][metric]
+            ends = [one["value"]] if one["value"] is not None else one["range"]
+            value = " to ".join(f"{end:.3f}" for end in ends)
+            assert cell == f"{value}\n{one['low']:.3f} to {one['high']:.3f}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, assessments, name):
+    summary, found = summaries[name], assessments[name]
+    assert summary["verdicts"] == found.verdicts
+    for one, comparison in zip(summary["verdicts"], found.comparisons, strict=True):
+        assert list(one) == ["first", "second", "better", "established", "basis"]
+        assert (one["better"] is not None) == one["established"] == (comparison.established is not None)
+        assert one["basis"] in ("survey", "audit", "known propensities", "range", None)
+    assert summary["basis"] == found.basis
+    for recommender, one in summary["headline"].items():
+        assert {"estimator", "value", "low", "high"} <= set(one)
+        assert one["low"] <= one["high"]
+        assert {key: one[key] for key in one if key != "estimator"} == (
+            summary["recommenders"][recommender][one["estimator"]]
+        )
+    judged = [of for of, one in found.recommenders.items() if one.estimates is not None]
+    assert list(summary["headline"]) == judged
+    surveyed = 400 if "surveyed" in name else None
+    assert summary["selection"] == {"range": [0, 3], "surveyed": surveyed}
+
+
+BASES = {
+    "given rates": ("known propensities", "ome-dr"),
+    "audited": ("audit", "audited-dr"),
+    "region": ("known propensities", "ome-dr"),
+    "log alone": ("range", "range"),
+    "surveyed": ("survey", "survey-ppi"),
+    "surveyed and audited": ("survey", "survey-ppi"),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_the_firmest_of_what_there_is_decides(summaries, assessments, name):
+    basis, headline = BASES[name]
+    summary = summaries[name]
+    assert summary["basis"] == basis
+    assert {summary["headline"][of]["estimator"] for of in ("sharp", "blunt")} == {headline}
+    (verdict,) = (one for one in summary["verdicts"] if (one["first"], one["second"]) == ("sharp", "blunt"))
+    assert verdict["basis"] == basis
+    (comparison,) = (one for one in summary["comparisons"] if (one["first"], one["second"]) == ("sharp", "blunt"))
+    first, second = (summary["headline"][of] for of in ("sharp", "blunt"))
+    if first["value"] is not None:
+        assert comparison["deciding"]["value"] == pytest.approx(first["value"] - second["value"], abs=0.02)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,8 +247,9 @@ def test_the_same_assessment_is_the_same_page_to_the_letter(assessments, pages):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_summary_has_the_schema_of_the_interface(summaries, name):
     summary = summaries[name]
-    assert {"truth", "noise_rates", "propensity", "recommenders"} <= set(summary)
-    assert (summary["truth"] is None) == (name != "audited")
+    published = ("truth", "noise_rates", "propensity", "selection", "recommenders", "headline", "verdicts")
+    assert set(published) <= set(summary)
+    assert (summary["truth"] is None) == (name not in ("audited", "surveyed"))
     for recommender in summary["recommenders"].values():
         for one in recommender.values():
             assert {"value", "low", "high"} <= set(one)
@@ -171,12 +267,11 @@ def test_the_summarys_numbers_are_those_of_the_assessment(summaries, assessments
         assert numbers["corrected"] == one.corrected.to_dict()
         assert numbers["check"] == (None if one.check is None else one.check.to_dict())
         assert numbers["flip_factor"] == one.flip_factor
+        assert (numbers["deciding"], numbers["basis"]) == (one.deciding.to_dict(), one.basis)
     assert summary["liked"] == {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()}
-    region = isinstance(found.noise, vr.NoiseRegion)
-    assert (summary["suspect_labels_expected"] is None, summary["pairs_to_ask_about"] is None) == (region, not region)
-    if region:
-        assert summary["pairs_to_ask_about"] == len(found.plan) > 0
-    else:
+    assert summary["pairs_to_ask_about"] == (None if found.plan is None else len(found.plan))
+    assert (summary["suspect_labels_expected"] is None) == isinstance(found.noise, vr.NoiseRegion)
+    if found.suspects is not None:
         assert summary["suspect_labels_expected"] == pytest.approx(found.suspects.probabilities.sum(), rel=1e-12)
         assert summary["suspect_labels_expected"] > 0
 
@@ -184,7 +279,7 @@ def test_the_summarys_numbers_are_those_of_the_assessment(summaries, assessments
 @pytest.mark.parametrize("name", NAMES)
 def test_the_summary_has_the_surfaces_and_the_propensity_ranges(summaries, assessments, name):
     found, numbers = assessments[name].sensitivity, summaries[name]["sensitivity"]
-    assert (numbers is None) == (found is None) == (name in {"nobody", "nobody, region", "part", "logged"})
+    assert (numbers is None) == (found is None) == (name in {"nobody", "nobody, region", "part", "logged", "scores"})
     if found is None:
         return
     assert numbers["propensity_ranges"] == {
@@ -203,23 +298,26 @@ def test_an_infinite_flip_factor_is_null_in_the_summary_and_over_20_on_the_page(
     one = assessments["given rates"].comparisons[0]
     found = replace(assessments["given rates"], comparisons=[replace(one, flip_factor=float("inf"))])
     assert json.loads(json.dumps(assessment_summary(found), allow_nan=False))["comparisons"][0]["flip_factor"] is None
-    assert Page(assessment_page(found)).tables["comparisons"][1][-1].strip() == "over 20"
+    assert Page(assessment_page(found)).tables["flips"][1][-1].strip() == "over 20"
     assert summaries["given rates"]["comparisons"][0]["flip_factor"] > 1
-    assert pages["given rates"].tables["comparisons"][1][-1].strip() == f"{one.flip_factor:.2f}"
+    assert pages["given rates"].tables["flips"][1][-1].strip() == f"{one.flip_factor:.2f}"
 
 
 def test_corrections_that_disagree_are_said_to_in_the_table(assessments):
     one = assessments["given rates"].comparisons[0]
     against = replace(one, check=vr.Estimate(-one.check.value, 0.01, (0.0, 1.0)))
     found = replace(assessments["given rates"], comparisons=[against])
-    said = Page(assessment_page(found)).tables["comparisons"][1][0].strip()
-    assert said == "sharp minus blunt:\nnot established, the corrections disagree"
+    said = Page(assessment_page(found)).tables["comparisons"][1][:2]
+    assert said == ["sharp minus blunt", "not established, the corrections disagree"]
     assert assessment_summary(found)["comparisons"][0]["established"] is None
 
 
 def test_the_table_of_comparisons_says_what_its_columns_are(pages):
-    head = ["First minus second", "Corrected", "Second correction", "As logged", "Could flip at"]
-    assert [cell.strip() for cell in pages["given rates"].tables["comparisons"][0]] == head
+    for table, head in (
+        ("comparisons", ["First minus second", "Verdict", "Difference, 95% interval", "Rests on", "As logged"]),
+        ("flips", ["First minus second", "Corrected", "Second correction", "Could flip at"]),
+    ):
+        assert [cell.strip() for cell in pages["given rates"].tables[table][0]] == head
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -230,18 +328,20 @@ def test_the_share_of_liked_pairs_is_told_with_its_interval_or_as_a_range(pages,
     else:
         low, high = (f"{100 * corrected[end]:.1f}%" for end in ("low", "high"))
         shown = f"{100 * corrected['value']:.1f}% ({low} to {high})"
-    said = f"{100 * as_logged:.1f}% of the logged labels are positive. Corrected, {shown} of all pairs are liked."
+    by = {"survey": "By the survey", "range": "Whatever taste did"}.get(summaries[name]["basis"], "Corrected")
+    said = f"{100 * as_logged:.1f}% of the logged labels are positive. {by}, {shown} of all pairs are liked."
     assert said in pages[name].text
 
 
 # Kind by kind
 
 
-def test_each_recommender_has_three_kinds_of_estimate_in_the_plot_too(pages):
-    written = pages["given rates"].plot_texts
-    assert {"sharp", "blunt", *KINDS} <= set(written)
-    assert "truth" not in written
-    assert "truth" in pages["audited"].plot_texts
+@pytest.mark.parametrize("name", WITH_LOSSES)
+def test_the_plot_has_the_kinds_of_the_table(pages, summaries, name):
+    written = set(pages[name].plot_texts)
+    headlines = {one["estimator"] for one in summaries[name]["headline"].values()} & set(KINDS)
+    assert {*summaries[name]["headline"], "as logged", IF_NOT_TASTE, *(KINDS[one] for one in headlines)} <= written
+    assert ("truth" in written) == (name in ("audited", "surveyed"))
 
 
 def test_given_and_audited_rates_are_told_with_their_intervals(pages, summaries):
@@ -258,7 +358,10 @@ def test_a_region_is_told_with_what_to_do_next(pages, summaries, assessments, na
     most = {rate: summaries[name]["noise_rates"][rate][1] for rate in ("rho01", "rho10")}
     assert f"Up to {100 * most['rho01']:.1f}% of the likes may be logged as dislikes" in pages[name].text
     assert f"up to {100 * most['rho10']:.1f}% of the dislikes as likes" in pages[name].text
-    assert f"ask about {len(assessments[name].plan):,} of the logged pairs" in pages[name].text
+    found = assessments[name]
+    what = "random pairs" if found.recommenders else "the logged pairs"
+    assert (found.plan is None) == (name == "region")
+    assert found.plan is None or re.search(rf"An? (survey|audit) of {len(found.plan):,} (of )?{what}", pages[name].text)
     assert "Labels that are probably wrong" not in pages[name].text
 
 
@@ -267,9 +370,10 @@ def test_a_page_without_recommenders_speaks_of_selection_and_noise_only(pages):
     assert "How selective the log is" in text
     assert "How noisy the labels are" in text
     assert "Labels that are probably wrong" in text
-    for title in ("How good the recommenders are", "Which one is better", "What if the assumptions are wrong"):
+    for title in ("How large their losses are", "How well they rank", "Which one is better", "What if the assumptions"):
         assert title not in text
-    assert not {"estimates", "comparisons"} & set(pages["nobody"].tables)
+        assert title in pages["given rates"].text
+    assert not {"estimates", "comparisons", "rankings"} & set(pages["nobody"].tables)
 
 
 def test_grouped_rates_are_a_table(pages, summaries):
@@ -310,7 +414,7 @@ def test_propensity_ranges_are_those_of_the_assessment(pages, assessments):
 def test_surfaces_are_the_estimates_at_other_rates(pages, world, recommenders):
     rows = [[cell.strip() for cell in row] for row in pages["given rates"].tables[None]]
     both = [
-        vr.estimate(f, world.log, propensities=world.propensities, noise_rates=vr.NoiseRates(0.3, 0.2))["ome-dr"].value
+        vr.estimate(f, world.log, propensities=known(world), noise_rates=vr.NoiseRates(0.3, 0.2))["ome-dr"].value
         for f in recommenders.values()
     ]
     assert ["0.3", "0.2", *(f"{value:.4f}" for value in both)] in rows
@@ -333,7 +437,7 @@ def evil(world):
         item_ids=[f"{EVIL[item % len(EVIL)]} {item}" for item in range(SHAPE[1])],
     )
     given = dict.fromkeys(EVIL, 0.2 + 0.6 * world.preferences) | {"other": np.full(SHAPE, 0.5)}
-    found = assess(named, given, noise_rates=RATES, propensities=world.propensities, truth=dict.fromkeys(given, 0.5))
+    found = assess(named, given, noise_rates=RATES, propensities=known(world), truth=dict.fromkeys(given, 0.5))
     return found, Page(assessment_page(found))
 
 
@@ -356,10 +460,13 @@ def test_names_and_ids_make_no_elements(evil, told):
 def test_a_name_is_shown_as_the_text_it_is_in_tables_plots_and_sentences(evil, told, name):
     _, page = evil
     assert name in [row[0] for row in page.tables["estimates"]]
-    assert f"{name} minus other:\n{name} is better" in [row[0].strip() for row in page.tables["comparisons"]]
+    assert [f"{name} minus other", f"{name} is better"] in [row[:2] for row in page.tables["comparisons"]]
+    assert name in [row[0] for row in page.tables["rankings"]]
     assert f"{name} is better than other" in told.text
     assert " ".join(name.split()) in page.plot_texts
-    # An attribute holds it whole, too.
+    # An attribute holds it whole, too, and so does what is told on hover.
+    told_of = [attributes["aria-label"] for _, attributes in page.elements if "aria-label" in attributes]
+    assert any(one.startswith(f"{name}, as logged: ") for one in told_of)
     assert name in {attributes.get("data-recommender") for _, attributes in page.elements}
 
 
@@ -389,6 +496,39 @@ def test_a_name_in_any_script_is_no_reason_to_warn(world, recommenders, name):
     assert name in page.plot_texts
 
 
+# Figures on hover and by the keyboard
+
+
+@pytest.mark.parametrize("name", ["surveyed", "region", "log alone"])
+def test_a_figures_marks_say_what_they_are_to_who_points_at_them_or_tabs_to_them(pages, summaries, name):
+    page, summary = pages[name], summaries[name]
+    marks = [attributes for _, attributes in page.elements if "aria-label" in attributes and "tabindex" in attributes]
+    assert {(one["tabindex"], one["role"]) for one in marks} == {("0", "img")}
+    said = [one["aria-label"] for one in marks]
+    titles = [data for tag, data in page.texts if tag == "title"]
+    assert set(said) <= set(titles)
+    for of, one in summary["headline"].items():
+        value, interval = as_shown(one)
+        kind = KINDS.get(one["estimator"], IF_NOT_TASTE)
+        assert f"{of}, {kind}: {value} (interval {interval})" in said
+        if summary["truth"]:
+            assert f"{of}, truth: {summary['truth'][of]:.4f}" in said
+
+
+# The foot
+
+
+def test_the_foot_has_date_and_version_and_where_it_comes_from_if_that_is_known(assessments, pages):
+    foot = pages["one"].text[-400:]
+    today = date.today().isoformat()
+    assert f"{today}, verirec {vr.__version__}. The same figures are in summary.json" in foot
+    named = replace(assessments["one"], origin=Origin("my <log>.csv", "verirec assess 'my <log>.csv' --out x"))
+    page = Page(assessment_page(named))
+    page.check_self_contained()
+    assert f"my <log>.csv, {today}, verirec {vr.__version__}." in page.text
+    assert page.text.endswith("verirec assess 'my <log>.csv' --out x")
+
+
 # Odd cases
 
 
@@ -402,13 +542,15 @@ def test_equal_propensities_can_be_drawn(world, recommenders, propensity):
 def test_two_equal_recommenders_can_be_drawn(world, recommenders):
     given = {"one": recommenders["sharp"], "other": recommenders["sharp"]}
     page = Page(assessment_page(assess(world.log, given, noise_rates=RATES)))
-    assert "Whether one or other is better is not established." in page.text
+    assert ["one minus other", "not established"] in [row[:2] for row in page.tables["comparisons"]]
+    assert "is better than" not in page.text
 
 
 def test_a_recommender_whose_loss_no_label_changes_can_be_drawn(world):
     page = Page(assessment_page(assess(world.log, {"half": np.full(SHAPE, 0.5)}, noise_rates=RATES)))
     values = [row[2].strip() for row in page.tables["estimates"][1:]]
-    assert values == [f"{np.log(2):.4f}"] * 3
+    half = f"{np.log(2):.4f}"
+    assert values == [half, half, f"{half} to {half}"]
 
 
 def test_many_recommenders_fit_on_one_page(world):
@@ -431,7 +573,7 @@ def test_a_truth_that_is_known_of_some_only_is_shown_of_these(world, recommender
 
 @pytest.mark.parametrize("rates", [(0.05, 0.7), (0.7, 0.05)])
 def test_noise_rates_that_do_not_fit_the_log_are_said_not_to(world, recommenders, rates):
-    found = assess(world.log, recommenders, noise_rates=vr.NoiseRates(*rates), propensities=world.propensities)
+    found = assess(world.log, recommenders, noise_rates=vr.NoiseRates(*rates), propensities=known(world))
     low, high = found.liked_corrected.interval
     assert high < 0 or low > 1
     text = Page(assessment_page(found)).text

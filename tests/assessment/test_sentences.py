@@ -14,11 +14,15 @@ from verirec.assessment.sentences import coverage
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
-AGREES = "sharp is better than blunt: established, and the log as it stands agrees"
 CONDITION = (
     "All this holds if pairs are as likely to be logged as the propensities given say; no log can tell whether "
     "that is so."
 )
+
+
+def known(world):
+    """Propensities that are vouched for."""
+    return vr.GivenPropensity(world.propensities)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,20 @@ def recommenders(world):
 
 @pytest.fixture(scope="module")
 def found(world, recommenders):
-    return assess(world.log, recommenders, noise_rates=RATES, propensities=world.propensities)
+    return assess(world.log, recommenders, noise_rates=RATES, propensities=known(world))
+
+
+@pytest.fixture(scope="module")
+def alone(world):
+    """Nothing but a log, and two that it does not tell apart."""
+    return assess(world.log, {"sharp": 0.1 + 0.8 * world.preferences, "sharper": 0.05 + 0.9 * world.preferences})
+
+
+@pytest.fixture(scope="module")
+def surveyed(world, recommenders):
+    users, items = np.random.default_rng(0).integers(np.array(SHAPE)[:, None], size=(2, 400))
+    survey = vr.SurveySample(users, items, world.at(users, items).true_labels)
+    return assess(world.log, recommenders, survey=survey)
 
 
 def estimate(low, high):
@@ -43,8 +60,31 @@ def estimate(low, high):
 BELOW, ABOVE, AROUND = estimate(-0.3, -0.1), estimate(0.1, 0.3), estimate(-0.1, 0.1)
 
 
-def comparison(first="a", second="b", *, naive=BELOW, corrected=BELOW, check=BELOW, flip_factor=float("inf")):
-    return Comparison(first, second, naive, corrected, check, flip_factor)
+LEAD = "its true log loss is lower by 0.200 (0.100 to 0.300), established by propensities that are known"
+
+
+def comparison(
+    first="a",
+    second="b",
+    *,
+    naive=BELOW,
+    corrected=BELOW,
+    check=BELOW,
+    flip_factor=float("inf"),
+    basis="known propensities",
+    lacking="",
+):
+    return Comparison(first, second, corrected, basis, naive, corrected, check, flip_factor, lacking)
+
+
+def agrees(one, better="sharp", other="blunt"):
+    """The verdict on an established difference that the log as it stands has too."""
+    low, high = sorted(abs(end) for end in one.deciding.interval)
+    lead = f"{abs(one.deciding.value):.3f} ({low:.3f} to {high:.3f})"
+    return (
+        f"{better} is better than {other}: its true log loss is lower by {lead}, established by propensities that are "
+        f"known, and the log as it stands agrees{unless(one)}"
+    )
 
 
 def unless(one):
@@ -67,19 +107,19 @@ def triples(f, log, rows):
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_difference_beyond_doubt_is_established_whatever_the_order(world, recommenders, turned):
     given = dict(reversed(recommenders.items())) if turned else recommenders
-    found = assess(world.log, given, noise_rates=RATES, propensities=world.propensities)
-    assert AGREES + unless(found.comparisons[0]) in conclusions(found)
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world))
+    assert agrees(found.comparisons[0]) in conclusions(found)
 
 
 @pytest.mark.parametrize(
     ("naive", "corrected", "check", "sentence"),
     [
-        (BELOW, BELOW, BELOW, "a is better than b: established, and the log as it stands agrees."),
-        (AROUND, BELOW, BELOW, "a is better than b: established, where the log as it stands cannot tell."),
-        (ABOVE, BELOW, BELOW, "a is better than b: established, although the log as it stands prefers b."),
-        (ABOVE, ABOVE, ABOVE, "b is better than a: established, and the log as it stands agrees."),
-        (AROUND, ABOVE, ABOVE, "b is better than a: established, where the log as it stands cannot tell."),
-        (BELOW, ABOVE, None, "b is better than a: established, although the log as it stands prefers a."),
+        (BELOW, BELOW, BELOW, f"a is better than b: {LEAD}, and the log as it stands agrees."),
+        (AROUND, BELOW, BELOW, f"a is better than b: {LEAD}, where the log as it stands cannot tell."),
+        (ABOVE, BELOW, BELOW, f"a is better than b: {LEAD}, although the log as it stands prefers b."),
+        (ABOVE, ABOVE, ABOVE, f"b is better than a: {LEAD}, and the log as it stands agrees."),
+        (AROUND, ABOVE, ABOVE, f"b is better than a: {LEAD}, where the log as it stands cannot tell."),
+        (BELOW, ABOVE, None, f"b is better than a: {LEAD}, although the log as it stands prefers a."),
         (BELOW, AROUND, BELOW, "Whether a or b is better is not established."),
         (
             BELOW,
@@ -101,13 +141,106 @@ def test_where_log_and_truth_disagree_it_says_which_one_the_log_prefers():
     given = {"rosy": np.full(SHAPE, 0.62), "sober": np.full(SHAPE, 0.38)}
     truth = {name: world.true_inaccuracy(f) for name, f in given.items()}
     assert truth["sober"] < truth["rosy"]
-    found = assess(world.log, given, noise_rates=none, propensities=world.propensities)
+    found = assess(world.log, given, noise_rates=none, propensities=known(world))
     assert (found.comparisons[0].naive_choice, found.comparisons[0].established) == ("rosy", "sober")
-    expected = "sober is better than rosy: established, although the log as it stands prefers rosy"
-    assert expected + unless(found.comparisons[0]) in conclusions(found)
+    (one,) = found.comparisons
+    expected = f", established by propensities that are known, although the log as it stands prefers rosy{unless(one)}"
+    assert [
+        sentence.endswith(expected) for sentence in conclusions(found) if "sober is better than rosy" in sentence
+    ] == [True]
 
 
-# The best of several
+def test_a_verdict_says_what_it_rests_on(found, surveyed):
+    """In words for whoever has to decide."""
+    survey = surveyed.survey
+    audit = {"basis": "audit", "noise_source": "an audit of 300 pairs"}
+    for changes, words in (
+        ({"basis": "survey", "survey": survey}, "a survey of 400 random pairs"),
+        (audit, "propensities that are known and an audit of 300 pairs"),
+        ({"basis": "known propensities"}, "propensities that are known"),
+        ({"basis": "range"}, "the log, even if liked pairs are logged at up to 20 times the odds"),
+    ):
+        said = said_of(found, comparison(basis=changes["basis"]), **changes)[0]
+        assert said == (
+            f"a is better than b: its true log loss is lower by 0.200 (0.100 to 0.300), established by {words}, and "
+            "the log as it stands agrees."
+        )
+
+
+def test_a_range_is_said_by_its_ends(found):
+    ends = vr.EstimateRange((-0.3, -0.1), (-0.33, -0.07), 0.95, BELOW, BELOW)
+    said = said_of(found, comparison(corrected=ends, basis="range"), basis="range")[0]
+    assert said.startswith("a is better than b: its true log loss is lower by 0.070 to 0.330, established by the log,")
+
+
+@pytest.mark.parametrize("basis", ["survey", "range"])
+def test_wrong_propensities_cannot_turn_what_does_not_rest_on_them(found, surveyed, basis):
+    one = comparison(basis=basis, flip_factor=1.1, check=ABOVE)
+    said = said_of(found, one, basis=basis, survey=surveyed.survey)
+    assert said[0].startswith("a is better than b: ")
+    assert "odds of being logged may be off" not in " ".join(said)
+
+
+def test_what_a_survey_lacks_is_said_with_how_many_it_takes(world, recommenders, surveyed):
+    """Nine liked pairs establish nothing, whatever the interval says; ten may."""
+    users, items, labels = (getattr(surveyed.survey, name) for name in ("users", "items", "labels"))
+    for liked in (9, 10):
+        kept = np.sort(np.concatenate([np.flatnonzero(labels == 1)[:liked], np.flatnonzero(labels == 0)[:90]]))
+        small = vr.SurveySample(users[kept], items[kept], labels[kept])
+        found = assess(world.log, recommenders, noise_rates=RATES, survey=small)
+        (one,) = found.comparisons
+        assert (one.lacking == "") == (liked == 10)
+        said = [sentence for sentence in found.conclusions if "surveyed pairs are liked" in sentence]
+        if liked == 9:
+            assert one.established is None
+            assert found.verdicts[0] == {
+                "first": "sharp",
+                "second": "blunt",
+                "better": None,
+                "established": False,
+                "basis": "survey",
+            }
+            assert said == [
+                "Whether sharp or blunt is better is not established: only 9 of 99 surveyed pairs are liked: nothing "
+                "is established by fewer than 10; about 100 pairs would have so many."
+            ]
+        else:
+            assert said == []
+
+
+# A log alone
+
+
+def test_a_log_alone_says_that_it_cannot_tell_what_it_leaves_open_and_what_to_ask(alone):
+    first, second, third = alone.conclusions[:3]
+    assert first == "This log alone cannot tell which recommender is better."
+    for name, one in alone.recommenders.items():
+        low, high = one.estimates["range"].interval
+        assert f"between {low:.3f} and {high:.3f} for {name}" in second
+    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give +-{alone.plan.half_width:.2g}")
+    assert "verirec plan chooses them" in third
+    assert not [sentence for sentence in alone.conclusions if " is better than" in sentence]
+
+
+def test_of_one_recommender_a_log_alone_cannot_tell_how_good_it_is(world, recommenders):
+    found = assess(world.log, {"sharp": recommenders["sharp"]}, noise_rates=RATES)
+    assert found.conclusions[0] == "This log alone cannot tell how good sharp is."
+    assert f"A survey of {len(found.plan):,} random pairs would give +-0.03" in " ".join(found.conclusions)
+
+
+@pytest.mark.parametrize(("count", "rest"), [(4, False), (5, True)])
+def test_up_to_four_ranges_are_said(alone, count, rest):
+    named = {f"number {place}": alone.recommenders["sharp"] for place in range(count)}
+    second = conclusions(replace(alone, recommenders=named))[1]
+    assert second.count(" for number ") == 4
+    assert second.endswith(" (the table has the others).") == rest
+
+
+def test_without_a_plan_nobody_is_sent_to_ask(alone):
+    assert not [sentence for sentence in conclusions(replace(alone, plan=None)) if "random pairs" in sentence]
+
+
+# The best of several# The best of several
 
 
 def three_of(found, *comparisons):
@@ -154,9 +287,9 @@ def test_of_two_the_verdict_is_enough(found):
 
 def test_the_best_of_real_recommenders_is_named(world, recommenders):
     three = recommenders | {"wrong": 0.9 - 0.8 * world.preferences}
-    found = assess(world.log, three, noise_rates=RATES, propensities=world.propensities)
+    found = assess(world.log, three, noise_rates=RATES, propensities=known(world))
     best = "sharp is the best of the 3: it is established to be better than each of the others."
-    assert conclusions(found)[:2] == [best, AGREES + unless(found.comparisons[0])]
+    assert conclusions(found)[:2] == [best, agrees(found.comparisons[0])]
 
 
 @pytest.mark.parametrize(("count", "listed"), [(12, True), (13, False)])
@@ -186,7 +319,7 @@ def test_up_to_twelve_verdicts_are_listed_and_more_are_counted(found, count, lis
 )
 def test_an_established_verdict_is_said_with_its_own_flip_factor(found, one, said):
     first = said_of(found, one)[0]
-    assert re.fullmatch(rf"[^;]*(established|agrees){re.escape(said)}", first)
+    assert re.fullmatch(rf"[^;]*(not established|agrees){re.escape(said)}", first)
 
 
 def test_each_verdict_has_the_flip_factor_of_its_own_comparison(found):
@@ -227,32 +360,45 @@ def test_the_condition_says_that_no_verdict_would_change_only_if_none_would(foun
 def test_the_flip_factor_said_is_that_of_the_comparison(found):
     (one,) = found.comparisons
     assert 1 < one.flip_factor < 20
-    assert conclusions(found)[0] == AGREES + unless(one)
+    assert conclusions(found)[0] == agrees(one)
     assert unless(one).endswith(f" {one.flip_factor:.2f}.")
 
 
+def test_the_condition_of_a_survey_is_that_its_pairs_are_random(surveyed):
+    (said,) = (sentence for sentence in surveyed.conclusions if sentence.startswith("This holds whatever decides"))
+    assert said.endswith("if the surveyed pairs were drawn at random.")
+    assert "All this holds if" not in " ".join(surveyed.conclusions)
+
+
 @pytest.mark.parametrize("model", [vr.ConstantPropensity(), vr.PopularityPropensity(), vr.LogisticPropensity()])
-def test_the_condition_is_that_of_the_propensities(world, recommenders, model):
-    propensities = model.fit(world.log)
-    said = conclusions(assess(world.log, recommenders, noise_rates=RATES, propensities=model))
-    starting = f"All this holds if {propensities.assumption}; no log can tell whether that is so."
-    assert len([sentence for sentence in said if sentence.startswith(starting)]) == 1
+def test_estimated_propensities_are_no_condition_as_nothing_rests_on_them(world, recommenders, model):
+    said = assess(world.log, recommenders, noise_rates=RATES, propensities=model).conclusions
+    assert "All this holds if" not in " ".join(said)
+    assert "propensities that are known" not in " ".join(said)
 
 
-def test_without_recommenders_there_is_nothing_to_hold(world):
-    assert conclusions(assess(world.log, noise_rates=RATES, propensities=world.propensities)) == []
+def test_without_recommenders_there_is_nothing_to_hold_and_what_to_ask(world):
+    found = assess(world.log, noise_rates=RATES, propensities=known(world))
+    width = f"{found.plan.half_width:.2g}"
+    assert conclusions(found) == [
+        f"An audit of {len(found.plan):,} of the logged pairs would tell the noise rates to +-{width} (verirec plan)."
+    ]
 
 
 # Noise
 
 
-def test_without_true_labels_it_says_how_many_to_ask_about(world, recommenders):
-    found = assess(world.log, recommenders, propensities=world.propensities)
-    said = conclusions(found)[0]
-    assert said.startswith("How noisy the labels are cannot be told from this log alone, so the corrected figures are")
-    assert f"An audit would tell: ask about {len(found.plan):,} of the logged pairs (" in said
-    without = conclusions(replace(found, plan=None))[0]
-    assert "An audit would tell (verirec plan writes the list)." in without
+def test_without_an_audit_it_says_that_noise_cannot_be_told_either(world, alone, surveyed, found):
+    said = "How noisy the labels are cannot be told from this log alone either, so the corrected figures are ranges"
+    nobody = assess(world.log)
+    for one in (alone, nobody):
+        assert len([sentence for sentence in one.conclusions if sentence.startswith(said)]) == 1
+    # True labels of random pairs need no noise rates; labels as logged do.
+    assert isinstance(surveyed.noise, vr.NoiseRegion)
+    as_logged = replace(surveyed, survey=replace(surveyed.survey, noisy=True))
+    assert len([sentence for sentence in as_logged.conclusions if sentence.startswith(said)]) == 1
+    for one in (surveyed, found):
+        assert not [sentence for sentence in one.conclusions if "How noisy the labels are" in sentence]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +417,7 @@ def test_noise_rates_that_no_share_of_likes_goes_with_are_said_not_to_fit(found,
 
 @pytest.mark.parametrize(("rates", "fits"), [((0.2, 0.1), True), ((0.05, 0.7), False), ((0.7, 0.05), False)])
 def test_rates_of_a_real_audit_that_do_not_fit_its_log_are_said_not_to(world, rates, fits):
-    found = assess(world.log, noise_rates=vr.NoiseRates(*rates), propensities=world.propensities)
+    found = assess(world.log, noise_rates=vr.NoiseRates(*rates), propensities=known(world))
     low, high = found.liked_corrected.interval
     assert (0 < low < high < 1) == fits
     assert any(sentence.startswith("These noise rates do not fit this log") for sentence in conclusions(found)) != fits
@@ -287,7 +433,7 @@ def test_coverage_says_which_part_of_the_pairs_there_is_a_prediction_for(world, 
         "logged": triples(recommenders["sharp"], log, np.arange(len(log))),
         "part": triples(recommenders["sharp"], log, np.arange(2_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     words = {name: coverage(found, one) for name, one in found.recommenders.items()}
     assert words["whole"] == ""
     assert words["logged"].startswith("all logged pairs but not all others: judged by the self-normalised estimators")
@@ -304,7 +450,7 @@ def test_all_that_cover_a_part_are_named(world, recommenders):
         "early": triples(recommenders["sharp"], log, np.arange(2_000)),
         "late": triples(recommenders["sharp"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     assert len(found.incomparable) == 5
     said = [sentence for sentence in conclusions(found) if "cannot be compared" in sentence]
     assert [sentence.partition(" cannot")[0] for sentence in said] == ["early and late"]
@@ -316,7 +462,7 @@ def test_where_all_cover_a_part_it_is_not_said_that_there_are_others(world, reco
         "early": triples(recommenders["sharp"], log, np.arange(2_000)),
         "late": triples(recommenders["blunt"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     (said,) = (sentence for sentence in conclusions(found) if "cannot be compared" in sentence)
     assert said.startswith("early and late ")
     assert "the others" not in said
@@ -329,7 +475,7 @@ def test_where_some_that_cover_a_part_are_compared_it_is_not_said_that_they_cann
         "as early": triples(recommenders["blunt"], log, np.arange(2_000)),
         "late": triples(recommenders["blunt"], log, np.arange(3_000, 5_000)),
     }
-    found = assess(log, given, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, given, noise_rates=RATES, propensities=known(world))
     assert [(one.first, one.second) for one in found.comparisons] == [("early", "as early")]
     said = [sentence for sentence in conclusions(found) if "be compared" in sentence]
     assert said == [
@@ -337,7 +483,7 @@ def test_where_some_that_cover_a_part_are_compared_it_is_not_said_that_they_cann
         "same."
     ]
     alike = {name: given[name] for name in ("early", "as early")}
-    found = assess(log, alike, noise_rates=RATES, propensities=world.propensities)
+    found = assess(log, alike, noise_rates=RATES, propensities=known(world))
     assert not [sentence for sentence in conclusions(found) if "be compared" in sentence]
 
 

@@ -39,14 +39,17 @@ def test_it_writes_both_files_and_nothing_else(ran):
 def test_it_shows_the_figures_of_the_summary_and_where_the_page_is(ran):
     folder, result = ran
     summary = json.loads((folder / "summary.json").read_text())
-    for name, estimates in summary["recommenders"].items():
-        (row,) = (line for line in result.stdout.splitlines() if name in line and "│" in line)
-        expected = [estimates[kind][part] for kind in ("naive", "ome-dr") for part in ("value", "low", "high")]
-        expected.append(summary["truth"][name])
-        assert re.findall(r"\d\.\d{3}", row) == [f"{number:.3f}" for number in expected]
-    assert "prefers the one learnt from the log; the better one is the one learnt from a survey" in result.stdout
-    (comparison,) = summary["comparisons"]
-    assert f"it says that the one {comparison['established']} is better." in result.stdout
+    rows = {line.split("│")[1].strip(): line for line in result.stdout.splitlines() if line.startswith("│")}
+    assert list(rows) == ["at face value", "alone", "with an audit", "with a survey", "truth"]
+    naive = [one["naive"][part] for one in summary["recommenders"].values() for part in ("value", "low", "high")]
+    shown = {"at face value": naive, "truth": summary["truth"].values()}
+    for row, stage in zip(("alone", "with an audit", "with a survey"), summary["stages"].values(), strict=True):
+        parts = [one[part] for one in stage["headline"].values() for part in ("value", "low", "high")]
+        shown[row] = [part for part in parts if part is not None]
+        settled = stage["verdicts"][0]["better"] or "left open"
+        assert rows[row].split("│")[-2].strip() == settled
+    for row, numbers in shown.items():
+        assert re.findall(r"\d\.\d{3}", rows[row]) == [f"{number:.3f}" for number in numbers]
     assert f"The page: {folder / 'report.html'}\n" in result.stdout
 
 

@@ -124,7 +124,7 @@ def test_ids_with_line_ends_in_them_are_read_back_and_start_no_formula(tmp_path)
     log = vr.FeedbackLog.from_arrays(
         np.arange(count), np.zeros(count, int), [0, 1] * 4 + [1], n_users=count, n_items=1, user_ids=ODD, item_ids=["i"]
     )
-    frame = log.to_frame()[["user", "item", "label"]].assign(true_label=1, weight=0.5)
+    frame = log.to_frame()[["user", "item", "label"]].assign(true_label=1, weight=2.0)
     write_table(tmp_path / "plan.csv", frame)
     sample = vr.AuditSample.from_file(tmp_path / "plan.csv", log)
     assert sample.users.tolist() == list(range(count))

@@ -1,18 +1,18 @@
 """The assessment: how selective and noisy a log is, and how good each recommender really is, as far as it can tell."""
 
 from verirec.assessment.demo import Demo, run_demo
-from verirec.assessment.findings import AssessedRecommender, Comparison
+from verirec.assessment.findings import AssessedRecommender, Comparison, Origin
 from verirec.assessment.result import Assessment
-from verirec.assessment.run import HALF_WIDTH, assess
+from verirec.assessment.run import assess
 from verirec.assessment.sentences import conclusions
 from verirec.assessment.summary import assessment_summary
 
 __all__ = [
-    "HALF_WIDTH",
     "AssessedRecommender",
     "Assessment",
     "Comparison",
     "Demo",
+    "Origin",
     "assess",
     "assessment_summary",
     "conclusions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,16 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
 from verirec.estimation.inputs import Rates
 from verirec.estimation.planning import LabelPlan
+from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity
 from verirec.losses import NoiseRegion
 from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
+from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import SuspectLabels
+
+Basis = Literal["survey", "audit", "known propensities", "range"]
+"""What an answer rests on, from the firmest: true labels of random pairs; propensities that the user vouches for, with
+true labels of logged pairs or without; or every strength of taste that is thought possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +32,24 @@ class AssessedRecommender:
     Parameters
     ----------
     estimates
-        By estimator.
-    main, selection_only
-        Names of the estimate to go by, and of the one corrected for selection only.
+        Of its loss, by estimator; "range" is all that taste may have made of the log. `None` for scores that are not
+        probabilities.
+    headline
+        Name of the estimate to go by.
+    corrected, selection_only
+        Names of the estimates that the log gives if selection depends on user and item only: corrected for selection
+        and noise, and for selection alone.
+    ranking
+        Estimates of how well it ranks; `None` without scores of all pairs.
     covered
         Logged pairs that its predictions cover and that it was judged on, where these are not for all pairs.
     """
 
-    estimates: Estimates
-    main: str
+    estimates: Estimates | None
+    headline: str
+    corrected: str
     selection_only: str
+    ranking: Estimates | None = None
     covered: int | None = None
 
 
@@ -44,31 +59,40 @@ class Comparison:
 
     Parameters
     ----------
+    deciding, basis
+        The estimate that decides, and what it rests on; `None` where nothing can.
     naive, corrected
-        As logged, and corrected for selection and noise.
+        As logged, and corrected for selection and noise if selection depends on user and item only.
     check
         Corrected by a second estimator, which fails in other ways; `None` where there is but one.
     flip_factor
         How far the odds of the propensities may be off before the two could change places.
+    lacking
+        Why nothing is established whatever the interval says, as a sentence; empty if nothing is lacking.
     """
 
     first: str
     second: str
+    deciding: Estimate | EstimateRange
+    basis: Basis | None
     naive: Estimate
     corrected: Estimate | EstimateRange
     check: Estimate | EstimateRange | None = None
     flip_factor: float = float("inf")
+    lacking: str = ""
 
     @property
     def established(self) -> str | None:
-        """The better one, if the corrected interval leaves no doubt and the second estimator does not contradict."""
-        return None if self.contradicted else self._ahead(self.corrected)
+        """The better one, if what decides leaves no doubt, rests on something, and is not contradicted."""
+        if self.basis is None or self.lacking or self.contradicted:
+            return None
+        return self._ahead(self.deciding)
 
     @property
     def contradicted(self) -> bool:
-        """Whether the corrected interval leaves no doubt, and yet the second estimator has the other one ahead."""
-        ahead = self._ahead(self.corrected)
-        if ahead is None or self.check is None:
+        """Whether propensities decide without doubt, and yet the second estimator has the other one ahead."""
+        ahead = self._ahead(self.deciding)
+        if ahead is None or self.check is None or self.basis not in ("audit", "known propensities"):
             return False
         low, high = self.check.range if isinstance(self.check, EstimateRange) else (self.check.value,) * 2
         return low > 0 if ahead == self.first else high < 0
@@ -87,6 +111,20 @@ class Comparison:
         return self.first if high < 0 else self.second if low > 0 else None
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where an assessment comes from, for the foot of its page; empty where nobody said.
+
+    Parameters
+    ----------
+    file, command
+        The log's file, and the command that was run.
+    """
+
+    file: str = ""
+    command: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Findings:
     """All that an assessment found.
@@ -101,6 +139,12 @@ class Findings:
         Of a random sample of all pairs, for a picture.
     noise, noise_source
         Rates or a region, and where they come from.
+    selection, survey
+        How strongly taste may decide what is logged, and the survey, if there is one.
+    basis
+        What the headlines of recommenders for all pairs rest on.
+    trained
+        Names of recommenders that were trained on the rows that were not held out.
     recommenders, comparisons
         By name; every two of them that can be compared.
     incomparable
@@ -110,13 +154,15 @@ class Findings:
     suspects
         Rows by the probability that their label is wrong; `None` where only a region is known.
     plan
-        Which pairs to ask about, where no true label is known.
+        Which pairs to ask about, where a survey would settle what is open.
     liked_as_logged, liked_corrected
         Share of positive labels in the log, and of liked pairs among all, with its interval.
     warnings
         What its parts warned of.
     truth
         True inaccuracies by recommender, where a simulated world knows them.
+    origin
+        Where it comes from.
     """
 
     log: FeedbackLog
@@ -127,6 +173,9 @@ class Findings:
     grid_propensities: npt.NDArray[np.float64]
     noise: Rates | NoiseRegion
     noise_source: str
+    selection: SelectionRange
+    survey: SurveySample | None
+    basis: Basis
     recommenders: dict[str, AssessedRecommender]
     comparisons: list[Comparison]
     incomparable: list[tuple[str, str]]
@@ -137,3 +186,5 @@ class Findings:
     liked_corrected: Estimate | EstimateRange
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
+    trained: tuple[str, ...] = ()
+    origin: Origin = field(default_factory=Origin)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, Final
 
 import numpy as np
 from markupsafe import Markup
 
+import verirec
 from verirec.assessment.findings import AssessedRecommender, Findings
 from verirec.assessment.plots import (
     break_even_plot,
@@ -32,7 +34,7 @@ Kinds = dict[str, Estimate | EstimateRange]
 def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
     """Return the self-contained HTML page."""
     measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
-    kinds = {name: _kinds(one) for name, one in found.recommenders.items()}
+    kinds = {name: _kinds(one) for name, one in found.recommenders.items() if one.estimates is not None}
     return render(
         "verirec.assessment",
         template,
@@ -40,6 +42,10 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         kinds=kinds,
+        rankings=_rankings(found),
+        metrics=_metrics(found),
+        version=verirec.__version__,
+        date=date.today().isoformat(),
         measure=measure,
         plots=_plots(found, kinds, measure),
         surfaces=_surfaces(found),
@@ -53,13 +59,38 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
     )
 
 
+HEADLINE_WORDS: Final[dict[str, str]] = {
+    "survey-ppi": "by the survey",
+    "audited-dr": "by the audit",
+    "range": "range: whatever taste did",
+}
+IF_NOT_TASTE: Final = "corrected, if selection depends on user and item only"
+
+
 def _kinds(one: AssessedRecommender) -> Kinds:
-    """Return a recommender's estimates by what they are corrected for."""
+    """Return a recommender's estimates by what they rest on; the one to go by last."""
+    if one.estimates is None:
+        return {}
+    kinds: Kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
+    if one.headline in HEADLINE_WORDS:
+        kinds[HEADLINE_WORDS[one.headline]] = one.estimates[one.headline]
+    return kinds
+
+
+def _rankings(found: Findings) -> dict[str, list[Estimate | EstimateRange]]:
+    """Return the ranking metrics of each recommender that has them, in one order."""
+    metrics = _metrics(found)
     return {
-        "as logged": one.estimates["naive"],
-        "corrected for selection": one.estimates[one.selection_only],
-        "corrected for selection and noise": one.estimates[one.main],
+        name: [one.ranking[metric] for metric in metrics]
+        for name, one in found.recommenders.items()
+        if one.ranking is not None
     }
+
+
+def _metrics(found: Findings) -> list[str]:
+    """Return the names of the ranking metrics; DCG, which NDCG says better, is left to the summary."""
+    first = next((one.ranking for one in found.recommenders.values() if one.ranking is not None), None)
+    return [] if first is None else [name for name in first if not name.startswith("dcg")]
 
 
 def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, Markup | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,12 @@ from verirec.estimation import Estimate, EstimateRange, Sensitivity
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
-from verirec.pages.figures import COLOURS, MARKERS, TRUTH_COLOUR, make_figure, plain_axes
+from verirec.pages.figures import COLOURS, MARKERS, TRUTH_COLOUR, make_figure, plain_axes, tell
 
 Array = npt.NDArray[np.float64]
+
+_LEGEND: Final = 80
+"""Letters of a line below a figure."""
 
 
 def estimates_plot(
@@ -27,25 +30,33 @@ def estimates_plot(
         axes = figure.add_subplot()
         handles: dict[str, Any] = {}
         for row, (name, estimates) in enumerate(reversed(list(rows.items()))):
-            handles |= _draw_estimates(axes, row, estimates)
+            handles |= _draw_estimates(axes, row, name, estimates)
             if name in truth:
                 low = row - (len(estimates) / 2) * _step(estimates)
                 (handles["truth"],) = axes.plot(
                     truth[name], low, "D", color=TRUTH_COLOUR, markersize=8, linestyle="none"
                 )
+                tell(handles["truth"], f"{name}, truth: {truth[name]:.4f}")
         axes.set_yticks(range(len(rows)), [_short(name) for name in reversed(list(rows))])
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_xlabel(measure)
         plain_axes(axes, grid="x")
         axes.tick_params(axis="y", length=0)
         figure.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, len(handles)), frameon=False
+            list(handles.values()), list(handles), loc="outside lower center", ncols=_columns(handles), frameon=False
         )
 
     return make_figure(draw, height=1.0 + 1.1 * len(rows))
 
 
-def _draw_estimates(axes: Any, row: int, estimates: Mapping[str, Estimate | EstimateRange]) -> dict[str, Any]:
+def _columns(labels: Mapping[str, Any]) -> int:
+    """Return how many labels fit beside each other below a figure."""
+    return max(1, min(3, len(labels), _LEGEND // max(map(len, labels))))
+
+
+def _draw_estimates(
+    axes: Any, row: int, name: str, estimates: Mapping[str, Estimate | EstimateRange]
+) -> dict[str, Any]:
     """Draw a recommender's estimates, one below the other, and return what stands for each in the legend."""
     handles = {}
     for place, (kind, one) in enumerate(estimates.items()):
@@ -57,6 +68,8 @@ def _draw_estimates(axes: Any, row: int, estimates: Mapping[str, Estimate | Esti
         if isinstance(one, EstimateRange):
             axes.plot(ends, [height] * 2, color=colour, linewidth=6, solid_capstyle="butt")
         (handles[kind],) = axes.plot(ends, [height] * len(ends), marker, color=colour, markersize=8, linestyle="none")
+        shown = " to ".join(f"{end:.4f}" for end in ends)
+        tell(handles[kind], f"{name}, {kind}: {shown} (interval {one.interval[0]:.4f} to {one.interval[1]:.4f})")
     return handles
 
 

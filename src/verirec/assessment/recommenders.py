@@ -10,18 +10,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from verirec.assessment.findings import AssessedRecommender, Comparison
+from verirec.assessment.evidence import Evidence
+from verirec.assessment.findings import AssessedRecommender, Basis, Comparison
 from verirec.data.predictions import PredictionsLike
+from verirec.estimation import Estimates
+from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.inference import judge, judge_difference
-from verirec.estimation.inputs import Rates
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
-from verirec.estimation.setup import drawn_seed, make_problem
+from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.exceptions import VerirecError
-from verirec.losses import LossLike, NoiseRegion
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
 """Estimators for predictions of the logged pairs only."""
@@ -29,36 +30,11 @@ ON_ALL: Final = ("naive", "snips", "dr", "ome", "ome-snips", "ome-dr")
 """Estimators for predictions of all pairs."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How an assessment judges: the same for every recommender, so that all are alike."""
-
-    noise: Rates | NoiseRegion
-    loss: LossLike
-    confidence: float
-    clip: float | None
-    sample: int | None
-    seed: Any
-
-    def problem(
-        self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
-    ) -> EstimationProblem:
-        """Put a recommender and the pairs that it is judged on together."""
-        return make_problem(
-            predictions,
-            pairs,
-            chosen(estimators, with_rates=True),
-            loss=self.loss,
-            clip=self.clip,
-            sample=self.sample,
-            seed=drawn_seed(self.seed),
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class _Entrant:
     """A recommender's predictions, with the rows they cover if they are not for all pairs."""
 
+    given: PredictionsLike
     problem: EstimationProblem
     covered: int | None
 
@@ -66,11 +42,10 @@ class _Entrant:
     def whole(self) -> bool:
         return self.covered is None
 
-    def judged(self, settings: Settings) -> AssessedRecommender:
-        names = ON_ALL if self.whole else ON_LOGGED
-        estimates = judge(self.problem, chosen(names, with_rates=True), settings.noise, settings.confidence)
-        main, selection_only = ("ome-dr", "dr") if self.whole else ("ome-snips", "snips")
-        return AssessedRecommender(estimates, main, selection_only, self.covered)
+    def judged_by_log(self, evidence: Evidence) -> dict[str, Any]:
+        names = (*ON_ALL, *evidence.audited) if self.whole else ON_LOGGED
+        selected = chosen(names, with_rates=True, with_audit=evidence.audited != ())
+        return dict(judge(self.problem, selected, evidence.noise, evidence.confidence))
 
 
 @dataclass(frozen=True)
@@ -84,28 +59,42 @@ class Judged:
 
 
 def judge_all(
-    predictions: Mapping[str, PredictionsLike], pairs: LoggedPairs, settings: Settings, progress: Callable[[str], None]
+    predictions: Mapping[str, PredictionsLike], evidence: Evidence, progress: Callable[[str], None]
 ) -> Judged:
     """Judge recommenders and compare every two; what is added up over the grid is added up once for all of it."""
-    entrants, recommenders = {}, {}
+    entrants: dict[str, _Entrant] = {}
+    recommenders: dict[str, AssessedRecommender] = {}
     parts: dict[bytes, LoggedPairs] = {}
+    by_log: dict[str, dict[str, Any]] = {}
     for name, given in predictions.items():
         progress(f"Judging {name}")
         with _naming(name):
-            entrants[name] = _entrant(given, pairs, parts, settings)
-            recommenders[name] = entrants[name].judged(settings)
+            if not _has_losses(given, evidence):
+                recommenders[name] = AssessedRecommender(None, "", "", "", evidence.ranking(given))
+                continue
+            entrants[name] = _entrant(given, parts, evidence)
+            by_log[name] = entrants[name].judged_by_log(evidence)
+    firmest = _Firmest.of(entrants, evidence, progress)
+    for name, entrant in entrants.items():
+        recommenders[name] = _assessed(name, entrant, by_log[name], firmest, evidence)
     comparisons, incomparable = [], []
     for first, second in combinations(entrants, 2):
         if entrants[first].problem.pairs is not entrants[second].problem.pairs:
             incomparable.append((first, second))
             continue
         progress(f"Comparing {first} with {second}")
-        comparisons.append(_compared(first, second, entrants, settings))
+        comparisons.append(_compared(first, second, entrants, firmest, evidence))
     whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole}
     if whole:
         progress("Trying other noise rates and propensities")
-    varied = vary(whole, chosen("ome-dr", with_rates=True)[0], settings.noise) if whole else None
-    return Judged(recommenders, comparisons, incomparable, varied)
+    varied = vary(whole, chosen("ome-dr", with_rates=True)[0], evidence.noise) if whole else None
+    ordered = {name: recommenders[name] for name in predictions}
+    return Judged(ordered, comparisons, incomparable, varied)
+
+
+def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:
+    """Tell whether predictions are probabilities, or the loss takes any scores."""
+    return evidence.clip is not None or evidence.loss != "log" or are_probabilities(given, evidence.pairs.log)
 
 
 @contextmanager
@@ -117,29 +106,75 @@ def _naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _entrant(
-    given: PredictionsLike, pairs: LoggedPairs, parts: dict[bytes, LoggedPairs], settings: Settings
-) -> _Entrant:
+def _entrant(given: PredictionsLike, parts: dict[bytes, LoggedPairs], evidence: Evidence) -> _Entrant:
     """Put a recommender together with the pairs that it covers; those that cover the same `parts` can be compared."""
+    pairs = evidence.pairs
     covered = covered_rows(given, pairs.log)
     if covered is None:
-        return _Entrant(settings.problem(given, pairs, ON_ALL), None)
+        return _Entrant(given, evidence.problem(given, pairs, ON_ALL), None)
     if not covered.all():
         key = np.packbits(covered).tobytes()
         if key not in parts:
             parts[key] = on_covered(pairs, covered)
         pairs = parts[key]
-    return _Entrant(settings.problem(given, pairs, ON_LOGGED), int(covered.sum()))
+    return _Entrant(given, evidence.problem(given, pairs, ON_LOGGED), int(covered.sum()))
 
 
-def _compared(first: str, second: str, entrants: Mapping[str, _Entrant], settings: Settings) -> Comparison:
+@dataclass(frozen=True)
+class _Firmest:
+    """What a survey, or the range, says of recommenders for all pairs and of every two: from one walk over the grid."""
+
+    levels: dict[str, dict[str, Any]]
+    differences: dict[tuple[str, str], dict[str, Any]]
+
+    @classmethod
+    def of(cls, entrants: Mapping[str, _Entrant], evidence: Evidence, progress: Callable[[str], None]) -> _Firmest:
+        whole = {name: entrant.problem.losses for name, entrant in entrants.items() if entrant.whole}
+        every_two = list(combinations(whole, 2))
+        losses: list[Losses] = [*whole.values(), *(LossDifference(whole[a], whole[b]) for a, b in every_two)]
+        if losses:
+            progress("Adding up over all pairs")
+        found = evidence.by_labels(losses) if losses else []
+        return cls(dict(zip(whole, found, strict=False)), dict(zip(every_two, found[len(whole) :], strict=True)))
+
+
+def _assessed(
+    name: str, entrant: _Entrant, by_log: dict[str, Any], firmest: _Firmest, evidence: Evidence
+) -> AssessedRecommender:
+    corrected, selection_only = ("ome-dr", "dr") if entrant.whole else ("ome-snips", "snips")
+    estimates = by_log | firmest.levels.get(name, {})
+    headline = evidence.headline if entrant.whole else corrected
+    of = f"the {entrant.problem.losses.loss.name} loss"
+    ranking = evidence.ranking(entrant.given) if entrant.whole else None
+    return AssessedRecommender(Estimates(estimates, of), headline, corrected, selection_only, ranking, entrant.covered)
+
+
+def _compared(
+    first: str, second: str, entrants: Mapping[str, _Entrant], firmest: _Firmest, evidence: Evidence
+) -> Comparison:
     one, two = entrants[first], entrants[second]
     whole = one.whole and two.whole
-    names = ("naive", "ome-snips", "ome-dr") if whole else ("naive", "ome-snips")
+    names = ("naive", "ome-snips", "ome-dr", *evidence.audited) if whole else ("naive", "ome-snips")
     problems = one.problem, two.problem
-    found = judge_difference(*problems, chosen(names, with_rates=True), settings.noise, settings.confidence)
-    factor = flip_factor(*problems, settings.noise)
+    selected = chosen(names, with_rates=True, with_audit=evidence.audited != ())
+    found = dict(judge_difference(*problems, selected, evidence.noise, evidence.confidence))
+    factor = flip_factor(*problems, evidence.noise)
     for problem in problems:
         problem.let_go_of_rows()
-    naive, check, corrected = found["naive"], found["ome-snips"], found[names[-1]]
-    return Comparison(first, second, naive, corrected, check if whole else None, factor)
+    found |= firmest.differences.get((first, second), {})
+    corrected = found["ome-dr" if whole else "ome-snips"]
+    basis: Basis | None = evidence.basis
+    if not whole:
+        # Of some pairs there is no range, and a survey of others says nothing.
+        basis = "known propensities" if evidence.pairs.propensities.known else None
+    return Comparison(
+        first,
+        second,
+        found[evidence.headline] if whole else corrected,
+        basis,
+        found["naive"],
+        corrected,
+        found["ome-snips"] if whole else None,
+        factor,
+        evidence.lacking if whole else "",
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from verirec.assessment.findings import Findings
 from verirec.assessment.sentences import conclusions
-from verirec.assessment.summary import assessment_summary
+from verirec.assessment.summary import assessment_summary, verdicts
 from verirec.pages.writing import write_report
 
 
@@ -20,6 +20,11 @@ class Assessment(Findings):
     def summary(self) -> dict[str, Any]:
         """All figures, as `summary.json` has them."""
         return assessment_summary(self)
+
+    @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        """For every two recommenders, which is better, whether that is established, and what it rests on."""
+        return verdicts(self)
 
     @property
     def conclusions(self) -> list[str]:

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.assessment.recommenders import Settings, judge_all
+from verirec.assessment.evidence import Evidence
+from verirec.assessment.planning import propose
+from verirec.assessment.preparation import Labels, Wishes, prepare
+from verirec.assessment.recommenders import judge_all
 from verirec.assessment.result import Assessment
-from verirec.checks import real_number
+from verirec.assessment.settings import checked_settings, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation import estimate
-from verirec.estimation.inputs import Rates, checked_clip, checked_rates, checked_sample, judgeable
-from verirec.estimation.intervals import checked_confidence
-from verirec.estimation.planning import LabelPlan, plan_labels
-from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import AuditError, ParameterError, VerirecWarning
-from verirec.losses import LossLike, NoiseRegion, get_loss
-from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
-from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.data.predictions import PredictionsLike
+from verirec.estimation.selection_range import SelectionRange
+from verirec.exceptions import VerirecWarning
+from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
+from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
-from verirec.randomness import RandomState, same_state
-
-if TYPE_CHECKING:
-    from verirec.data.predictions import PredictionsLike
+from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
 
-HALF_WIDTH: Final = 0.03
-"""Of the rates, in the plan that an assessment without true labels proposes."""
 _GRID_SAMPLE: Final = 100_000
 
 
@@ -40,9 +35,16 @@ def assess(
     predictions: Mapping[str, PredictionsLike] | None = None,
     *,
     audit: AuditSample | None = None,
-    noise_rates: Rates | None = None,
+    survey: SurveySample | None = None,
+    noise_rates: NoiseRates | GroupedNoiseRates | None = None,
     propensities: Any = None,
+    selection: SelectionRange | None = None,
+    hold_out: float | None = None,
+    train: str | Sequence[str] = (),
+    exclude: Any = None,
+    calibrate: str | None = None,
     loss: LossLike = "log",
+    k: int = 5,
     confidence: float = 0.95,
     clip: float | None = None,
     sample: int | None = None,
@@ -52,15 +54,34 @@ def assess(
 ) -> Assessment:
     """Assess a log and the recommenders that are judged on it; see `verirec assess`.
 
+    What decides is the firmest of what there is: a survey of random pairs; or propensities that you vouch for
+    (`GivenPropensity`, or the log's own), with an audit or without; or else the range of all that taste may have made
+    of the log, which seldom settles which recommender is better and says how many pairs to ask about.
+
     Parameters
     ----------
     log
-        With rows of both classes.
+        With rows of both classes. Rows that it marks as unbiased are a survey, if no other is given.
     predictions
-        Recommenders by name, in any form of predictions.
+        Recommenders by name, in any form of predictions. Scores that are not probabilities are judged by their ranking
+        alone, unless `calibrate` is given.
     audit, noise_rates
         True labels of some logged pairs, or the rates themselves; without either, the assessment works with the region
-        that the log allows, and plans an audit.
+        of rates that the log allows.
+    survey
+        True labels of random pairs.
+    selection
+        How strongly taste may decide what is logged, where nothing else decides; by default `SelectionRange(0, 3)`.
+    hold_out, train
+        Share of the rows to judge by, and names of methods to train on the others; with methods, a fifth by default.
+        Noise rates and propensities come from all rows. Predictions of your own should not have seen the rows that
+        judge: train them on your own part, and give the other as `log`.
+    exclude
+        Pairs that are not spoken of, such as those that your recommenders were trained on.
+    calibrate
+        "platt" or "isotonic": make probabilities of your scores by a fifth of the rows, and judge by the others.
+    k
+        Depth of the ranking metrics.
     propensities, loss, confidence, clip, sample, random_state
         As in `estimate`.
     truth
@@ -70,91 +91,59 @@ def assess(
 
     Examples
     --------
-    >>> from verirec import NoiseRates, simulate
+    >>> from verirec import SurveySample, simulate
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
-    >>> found = assess(world.log, {"mine": 0.2 + 0.6 * world.preferences}, noise_rates=NoiseRates(0.2, 0.1))
-    >>> sorted(found.recommenders["mine"].estimates)
-    ['dr', 'naive', 'ome', 'ome-dr', 'ome-snips', 'snips']
+    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 400))
+    >>> survey = SurveySample(users, items, world.at(users, items).true_labels)
+    >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
+    >>> assess(world.log, given, survey=survey).verdicts
+    [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
-    if audit is not None and noise_rates is not None:
-        raise ParameterError("give an audit or noise_rates: one of the two")
-    given, known = _named("predictions", predictions), _named("truth", truth)
-    known = {name: real_number(f"truth of {name}", value) for name, value in known.items()}
-    # One number for all parts: a generator would be drawn from anew by each.
-    seed, level = same_state(random_state), checked_confidence(confidence)
+    known = named_numbers("truth", truth)
     judged_by = get_loss(loss)
+    settings = checked_settings(
+        selection=selection, loss=loss, confidence=confidence, clip=clip, sample=sample, random_state=random_state, k=k
+    )
+    labels, wishes = Labels(audit, survey, noise_rates), Wishes(hold_out, train, exclude, calibrate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        progress("Learning how likely pairs are to be logged")
-        pairs = LoggedPairs(judgeable(log), as_propensities(propensities, log))
-        progress("Finding out how noisy the labels are")
-        noise, source = _noise(pairs, audit, noise_rates, level, seed)
-        settings = Settings(noise, loss, level, checked_clip(clip), checked_sample(sample), seed)
-        judged = judge_all(given, pairs, settings, progress)
-        liked = _liked(pairs, settings)
+        found = prepare(
+            log, named_entries("predictions", predictions), labels, propensities, wishes, progress, **settings
+        )
+        evidence = found.evidence
+        judged = judge_all(found.predictions, evidence, progress)
+        liked = evidence.liked()
         progress("Looking for wrong labels")
-        suspects = None if isinstance(noise, NoiseRegion) else find_suspect_labels(log, noise, random_state=seed)
-        plan = _plan(log, level, seed) if isinstance(noise, NoiseRegion) else None
+        noise, pairs = evidence.noise, evidence.pairs
+        suspects = None
+        if not isinstance(noise, NoiseRegion):
+            suspects = find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
+        progress("Working out what to ask")
+        plan = propose(found.predictions, judged, evidence)
     return Assessment(
-        log=log,
+        log=pairs.log,
         loss=judged_by.name,
-        confidence=level,
+        confidence=evidence.confidence,
         propensities=pairs.propensities,
-        propensity_diagnostics=pairs.propensities.diagnostics(log),
-        grid_propensities=_grid_propensities(pairs.propensities, log),
+        propensity_diagnostics=pairs.propensities.diagnostics(pairs.log),
+        grid_propensities=_grid_propensities(evidence),
         noise=noise,
-        noise_source=source,
+        noise_source=found.noise_source,
+        selection=evidence.selection,
+        survey=evidence.survey,
+        basis=evidence.basis,
         recommenders=judged.recommenders,
         comparisons=judged.comparisons,
         incomparable=judged.incomparable,
         sensitivity=judged.sensitivity,
         suspects=suspects,
         plan=plan,
-        liked_as_logged=float(log.labels.mean()),
+        liked_as_logged=float(pairs.log.labels.mean()),
         liked_corrected=liked,
         warnings=_told(caught),
         truth=known,
+        trained=found.trained,
     )
-
-
-def _named(argument: str, given: Any) -> dict[str, Any]:
-    """Accept a mapping of recommenders' names, which are text that can be written down."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
-    for name in given:
-        if not isinstance(name, str) or not name.isprintable() or not name.strip():
-            raise ParameterError(f"{argument} must name recommenders by printable text; got {name!r}")
-    return dict(given)
-
-
-def _plan(log: FeedbackLog, confidence: float, seed: Any) -> LabelPlan | None:
-    """Plan an audit, if the log has rows enough for one."""
-    try:
-        return plan_labels(log, half_width=HALF_WIDTH, confidence=confidence, random_state=seed)
-    except AuditError:
-        return None
-
-
-def _liked(pairs: LoggedPairs, settings: Settings) -> Any:
-    """Estimate the share of liked pairs: the mean of a "loss" that counts a liked pair as 1."""
-
-    def half(users: npt.NDArray[Any], items: npt.NDArray[Any]) -> Array:
-        return np.full(len(users), 0.5)
-
-    def is_liked(predictions: Array, labels: Array) -> Array:
-        return labels
-
-    return estimate(
-        half,
-        pairs.log,
-        estimators="ome-snips",
-        loss=is_liked,
-        propensities=pairs.propensities,
-        noise_rates=settings.noise,
-        confidence=settings.confidence,
-    )["ome-snips"]
 
 
 def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
@@ -166,18 +155,9 @@ def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(own))
 
 
-def _noise(
-    pairs: LoggedPairs, audit: AuditSample | None, rates: Rates | None, confidence: float, seed: Any
-) -> tuple[Rates | NoiseRegion, str]:
-    if rates is not None:
-        checked_rates(rates, pairs.log)
-        return rates, "given"
-    if audit is not None:
-        return rates_from_audit(pairs.log, audit, pairs.propensities)
-    return identified_region(pairs.log, confidence=confidence, random_state=seed), "all that the log allows"
-
-
-def _grid_propensities(propensities: Propensities, log: FeedbackLog) -> Array:
+def _grid_propensities(evidence: Evidence) -> Array:
+    """Return the propensities of a random sample of all pairs, if they are known there."""
+    propensities, log = evidence.pairs.propensities, evidence.pairs.log
     if not propensities.known_everywhere:
         return np.empty(0)
     cells = np.random.default_rng(0).integers(log.n_cells, size=min(_GRID_SAMPLE, 4 * log.n_cells))

@@ -20,17 +20,57 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "log": {"rows": len(found.log), "users": found.log.n_users, "items": found.log.n_items},
         "noise_rates": _noise_numbers(found),
         "propensity": found.propensity_diagnostics.to_dict(),
+        "selection": _selection_numbers(found),
         "liked": {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()},
         "recommenders": {
-            name: {estimator: estimate.to_dict() for estimator, estimate in one.estimates.items()}
+            name: {estimator: estimate.to_dict() for estimator, estimate in (one.estimates or {}).items()}
             for name, one in found.recommenders.items()
         },
+        "ranking": {
+            name: {metric: estimate.to_dict() for metric, estimate in one.ranking.items()}
+            for name, one in found.recommenders.items()
+            if one.ranking is not None
+        },
+        "basis": found.basis,
+        "headline": headlines(found),
+        "verdicts": verdicts(found),
         "comparisons": [_comparison(one) for one in found.comparisons],
         "sensitivity": _sensitivity_numbers(found),
         "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),
         "pairs_to_ask_about": None if found.plan is None else len(found.plan),
+        "trained": list(found.trained),
         "conclusions": conclusions(found),
         "warnings": list(found.warnings),
+    }
+
+
+def headlines(found: Findings) -> dict[str, dict[str, Any]]:
+    """Return the estimate to go by of each recommender."""
+    return {
+        name: {"estimator": one.headline} | one.estimates[one.headline].to_dict()
+        for name, one in found.recommenders.items()
+        if one.estimates is not None
+    }
+
+
+def verdicts(found: Findings) -> list[dict[str, Any]]:
+    """Return, for every two recommenders, which is better, whether that is established, and what it rests on."""
+    return [
+        {
+            "first": one.first,
+            "second": one.second,
+            "better": one.established,
+            "established": one.established is not None,
+            "basis": one.basis,
+        }
+        for one in found.comparisons
+    ]
+
+
+def _selection_numbers(found: Findings) -> dict[str, Any]:
+    return {
+        "range": [found.selection.low, found.selection.high],
+        "surveyed": None if found.survey is None else len(found.survey),
     }
 
 
@@ -38,6 +78,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     return {
         "first": one.first,
         "second": one.second,
+        "deciding": one.deciding.to_dict(),
+        "basis": one.basis,
         "naive": one.naive.to_dict(),
         "corrected": one.corrected.to_dict(),
         "check": None if one.check is None else one.check.to_dict(),

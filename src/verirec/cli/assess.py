@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from verirec.assessment import assess
+from verirec.assessment.findings import Origin
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
@@ -19,8 +23,11 @@ from verirec.cli.options import (
     PropensityOptions,
     ScoreOptions,
     Seed,
+    SurveyOptions,
     named_files,
+    of_estimates,
 )
+from verirec.estimation.survey.draws import self_selected
 from verirec.pages.writing import check_writable
 
 app = typer.Typer(add_completion=False)
@@ -32,15 +39,29 @@ def assess_command(
     log: LogOptions,
     out: OutFolder,
     noise: NoiseOptions,
+    survey: SurveyOptions,
     propensity: PropensityOptions,
     how: EstimateOptions,
     scores: ScoreOptions,
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
+    hold_out: Annotated[
+        float | None, typer.Option(help="Share of the rows to judge by; the others are for training (.2 with --train).")
+    ] = None,
+    train: Annotated[
+        list[str] | None, typer.Option(metavar="METHOD", help="Train a method on the other rows, and judge it too.")
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        of_estimates(help="platt or isotonic: make probabilities of any scores by a fifth of the rows that judge."),
+    ] = None,
+    k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5,
     seed: Seed = 0,
 ) -> None:
     """Report how selective and noisy a log is, and how good each recommender really is, on one page.
 
-    Example: verirec assess ratings.csv --positive-from 4 --predictions mine=scores.csv --out assessment
+    A --survey of random pairs settles it; without one the page says what the log leaves open, and what to ask.
+
+    Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
     files, rates = named_files(predictions), noise.rates
     check_writable(out)
@@ -50,14 +71,21 @@ def assess_command(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             audit=noise.read_audit(table, log.columns),
+            survey=survey.read(table, log.columns),
             noise_rates=rates,
-            propensities=propensity.fit(table),
+            propensities=propensity.fit(self_selected(table)),
+            hold_out=hold_out,
+            train=train or (),
+            calibrate=calibrate,
+            k=k,
             **vars(how),
             progress=lambda step: status.update(Text(step)),
             random_state=seed,
         )
         status.update("Writing the page")
-        page = found.save(out)
+        said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
+        origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
+        page = replace(found, origin=origin).save(out)
     console = Console(markup=False, highlight=False)
     for sentence in found.conclusions:
         console.print(f"- {sentence}", soft_wrap=True)

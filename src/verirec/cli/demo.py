@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from verirec.cli.options import OutFolder
-from verirec.estimation import Estimate
+from verirec.estimation import EstimateRange
 
 app = typer.Typer(add_completion=False)
 
@@ -35,22 +35,22 @@ def demo(
         result = run_demo(seed)
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
-    table.add_column("Recommender")
-    table.add_column("As logged", justify="right", no_wrap=True)
-    table.add_column("Corrected", justify="right", no_wrap=True)
-    table.add_column("Truth", justify="right", no_wrap=True)
-    for name, one in result.assessment.recommenders.items():
-        table.add_row(name, _cell(one.estimates["naive"]), _cell(one.estimates[one.main]), f"{result.truth[name]:.3f}")
+    table.add_column("The log", no_wrap=True)
+    for name in (*result.truth, "Better"):
+        table.add_column(name, justify="right", no_wrap=True)
+    naive = (_of(result.assessment, name, "naive") for name in result.truth)
+    table.add_row("at face value", *naive, result.preferred_by_log)
+    for stage, found in result.stages.items():
+        settled = found.comparisons[0].established or "left open"
+        table.add_row(stage.replace("the log ", ""), *(_of(found, name) for name in result.truth), settled)
+    table.add_row("truth", *(f"{truth:.3f}" for truth in result.truth.values()), result.truly_better)
     console.print(table)
-    settled = result.assessment.comparisons[0].established
-    console.print(
-        f"As it stands, the log prefers the one {result.preferred_by_log}; the better one is the one "
-        f"{result.truly_better}. Corrected for selection and noise, "
-        + (f"it says that the one {settled} is better." if settled else "it leaves that open."),
-        soft_wrap=True,
-    )
     console.print(f"The page: {page}", soft_wrap=True)
 
 
-def _cell(one: Estimate) -> str:
-    return f"{one.value:.3f} [{one.interval[0]:.3f}, {one.interval[1]:.3f}]"
+def _of(found: Any, name: str, estimator: str | None = None) -> str:
+    """Show an estimate of a recommender; by default, the one to go by."""
+    recommender = found.recommenders[name]
+    one = recommender.estimates[estimator or recommender.headline]
+    low, high = one.interval
+    return f"{low:.3f} to {high:.3f}" if isinstance(one, EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"

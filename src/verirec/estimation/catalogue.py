@@ -166,7 +166,7 @@ def _refuse_without(missing: list[str]) -> None:
         raise ParameterError(f"noise_rates must be given for estimators that correct for noise: {', '.join(missing)}")
 
 
-def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estimator]:
+def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False) -> list[Estimator]:
     """Look up estimators that rest on the log: names, "all", or `None` for the usual ones.
 
     Examples
@@ -174,7 +174,7 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool) -> list[Estim
     >>> [estimator.name for estimator in chosen(None, with_rates=True)]
     ['naive', 'ips', 'dr', 'ome-ips', 'ome-dr']
     """
-    return chosen_by_source(names, with_rates=with_rates).log
+    return chosen_by_source(names, with_rates=with_rates, with_audit=with_audit).log
 
 
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:

@@ -81,5 +81,7 @@ def compare(
     if pairs is not None and selected.ranged:
         found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]
     if survey is not None:
-        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
+        audited = None if pairs is None else pairs.audited
+        options |= {"confidence": level, "audited": audited}
+        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
     return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")

@@ -125,5 +125,7 @@ def estimate(
         ranged = RangeProblem.of(pairs, selection, noise, **options)
         found[selected.ranged] = judge_by_range(ranged, [losses], level, least=losses.loss.least)[0]
     if survey is not None:
-        found |= survey_results([losses], selected.survey, survey, log, noise, confidence=level, **options)[0]
+        audited = None if pairs is None else pairs.audited
+        options |= {"confidence": level, "audited": audited}
+        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
     return Estimates(found, f"the {losses.loss.name} loss")

@@ -39,6 +39,16 @@ class CorrectedLabels:
     slopes: tuple[Array, ...] = ()
     covariance: Array | None = None
 
+    def extended(self, true_labels: npt.NDArray[Any]) -> CorrectedLabels:
+        """Return these labels with true ones after them, which no noise rate changes."""
+        more = np.zeros(len(true_labels))
+        return CorrectedLabels(
+            np.concatenate([self.values, true_labels]),
+            np.concatenate([self.variance, more]),
+            tuple(np.concatenate([by_rate, more]) for by_rate in self.slopes),
+            self.covariance,
+        )
+
     def select(self, rows: npt.NDArray[Any]) -> CorrectedLabels:
         """Return some of the labels, given by a mask or by numbers."""
         slopes = tuple(by_rate[rows] for by_rate in self.slopes)

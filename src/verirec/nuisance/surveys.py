@@ -21,6 +21,8 @@ from verirec.formatting import html_table
 
 Array = npt.NDArray[np.float64]
 
+FEWEST: Final = 10
+"""Labels of a class below which nothing is established."""
 BEYOND_CHANCE: Final = 4.0
 """Standard errors above which nobody blames chance."""
 
@@ -190,6 +192,25 @@ class SurveySample:
             "drawn": "each as likely" if self.probabilities is None else "with given probabilities",
         }
         return html_table("Surveyed pairs" + (", noisy" if self.noisy else ""), rows)
+
+    @property
+    def lacking(self) -> str:
+        """Why nothing can be established by it, as a sentence; empty if it has enough of both classes.
+
+        Examples
+        --------
+        >>> SurveySample(np.arange(40), np.zeros(40, int), np.arange(40) < 4).lacking.split(": ")[0]
+        'only 4 of 40 surveyed pairs are liked'
+        """
+        liked = int(self.labels.sum())
+        rarer, kind = min((liked, "liked"), (len(self) - liked, "disliked"))
+        if rarer >= FEWEST:
+            return ""
+        wanted = int(np.ceil(FEWEST * (len(self) + 1) / (rarer + 1)))
+        return (
+            f"only {rarer} of {len(self):,} surveyed pairs are {kind}: nothing is established by fewer than {FEWEST}; "
+            f"about {wanted:,} pairs would have so many"
+        )
 
     def select(self, rows: npt.NDArray[Any]) -> SurveySample:
         """Return the survey of some of its draws, given by a mask or by numbers; at least one."""

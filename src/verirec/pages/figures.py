@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -32,6 +32,7 @@ PICTURE_STYLE: Final[dict[Any, Any]] = {
     "text.parse_math": False,
 }
 _RESOLUTION: Final = 110
+_TOLD: Final = "told-"
 
 
 def as_svg(figure: Figure, prefix: str) -> Markup:
@@ -45,7 +46,19 @@ def as_svg(figure: Figure, prefix: str) -> Markup:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     own = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text[text.index("<svg") :])
-    return picture(own)
+    return picture(re.sub(rf'(<g id="{prefix}-{_TOLD}([0-9a-f]+)(?:-\d+)?")>', _with_words, own))
+
+
+def tell(artist: Any, words: str) -> None:
+    """Have what is drawn say something to who points at it or reaches it by the keyboard, and to screen readers."""
+    # Words travel in the id, which is all that an SVG keeps of an artist; hexadecimal, as an id has no blanks.
+    artist.set_gid(f"{_TOLD}{words.encode().hex()}")
+
+
+def _with_words(found: re.Match[str]) -> str:
+    words = escape(bytes.fromhex(found[2]).decode())
+    shown = f'<title>{words}</title><text class="told" x="4" y="12">{words}</text>'
+    return f'{found[1]} tabindex="0" role="img" aria-label="{words}">{shown}'
 
 
 def make_figure(draw: Callable[[Figure], None], *, height: float, width: float = 7.0) -> Figure:

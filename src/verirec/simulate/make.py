@@ -36,6 +36,7 @@ def world(
     n_items: int = 600,
     *,
     noise_rates: NoiseRates = PAPER_RATES,
+    near_threshold: bool = False,
     observed: float = 0.08,
     selectivity: float = 2.0,
     weak_separability: bool = True,
@@ -55,6 +56,9 @@ def world(
         The grid's size.
     noise_rates
         How often a true preference is logged as its opposite.
+    near_threshold
+        True: people err where they are undecided. The rates are then those of pairs with a gamma of one half; others
+        have :math:`4 \gamma (1 - \gamma)` of them.
     observed
         Expected share of the grid that is logged.
     selectivity
@@ -78,12 +82,20 @@ def world(
     _check_options(noise_rates, memory_budget)
     random = as_generator(random_state)
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
-    if not isinstance(weak_separability, bool | np.bool_):
-        raise ParameterError(f"weak_separability must be True or False; got {weak_separability!r}")
+    for name, value in (("weak_separability", weak_separability), ("near_threshold", near_threshold)):
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False; got {value!r}")
     preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
     selection = LogisticSelection(preferences, (n_users, n_items), observed, selectivity, random)
     return _observe(
-        preferences, selection, selection.draw(random), (n_users, n_items), noise_rates, random, memory_budget
+        preferences,
+        selection,
+        selection.draw(random),
+        (n_users, n_items),
+        noise_rates,
+        random,
+        memory_budget,
+        near_threshold=bool(near_threshold),
     )
 
 
@@ -224,12 +236,14 @@ def _observe(
     random: np.random.Generator,
     memory_budget: int,
     levels: npt.NDArray[np.int8] | None = None,
+    *,
+    near_threshold: bool = False,
 ) -> World:
     """Return the drawn pairs their true and noisy labels, and the world its keys."""
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
-    opinions = Opinions.drawn(preferences, noise_rates, random)
+    opinions = Opinions.drawn(preferences, noise_rates, random, near_threshold=near_threshold)
     labels = np.empty(len(users), np.int8)
     for part in parts_of(len(users)):
         labels[part] = opinions.all(users[part], items[part])[2]

@@ -30,17 +30,28 @@ class Opinions:
         How often a true label is told as its opposite.
     label_key, noise_key
         Keys of the two streams.
+    near_threshold
+        Whether people err where they are undecided: a pair's rates are then :math:`4 \gamma (1 - \gamma)` of these.
     """
 
     preferences: CellValues
     noise_rates: NoiseRates
     label_key: np.uint64
     noise_key: np.uint64
+    near_threshold: bool = False
 
     @classmethod
-    def drawn(cls, preferences: CellValues, noise_rates: NoiseRates, random: np.random.Generator) -> Opinions:
+    def drawn(
+        cls,
+        preferences: CellValues,
+        noise_rates: NoiseRates,
+        random: np.random.Generator,
+        *,
+        near_threshold: bool = False,
+    ) -> Opinions:
         """Draw the keys."""
-        return cls(preferences, noise_rates, *random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64))
+        keys = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
+        return cls(preferences, noise_rates, keys[0], keys[1], near_threshold)
 
     def true_labels(self, users: Positions, items: Positions) -> Labels:
         """Return r* at positions that broadcast together."""
@@ -51,7 +62,11 @@ class Opinions:
         keys = self._keys(users, items)
         gamma = self.preferences.cells(users, items)
         true_labels = self._true_labels(keys, gamma)
-        return gamma, true_labels, self.noise_rates.observe(true_labels, cell_uniforms(self.noise_key, keys))
+        uniforms = cell_uniforms(self.noise_key, keys)
+        if self.near_threshold:
+            # A number below c times the rate is one that, divided by c, is below the rate.
+            uniforms = uniforms / np.maximum(4 * gamma * (1 - gamma), 1e-12)
+        return gamma, true_labels, self.noise_rates.observe(true_labels, uniforms)
 
     def _keys(self, users: Positions, items: Positions) -> npt.NDArray[np.uint64]:
         return cell_keys(users, items, self.preferences.shape[1]).view(np.uint64)

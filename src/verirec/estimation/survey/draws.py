@@ -16,12 +16,11 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import CorrectedLabels, correct_labels
+from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
 
 Array = npt.NDArray[np.float64]
 
-FEWEST: Final = 10
-"""Labels of a class below which nothing is established."""
 _MUCH_MORE: Final = 2.0
 
 
@@ -43,6 +42,8 @@ class Draws:
         Which of the pairs people logged of their own accord, shape (n,).
     facts
         What to report of them.
+    strata
+        Parts of the target that were drawn from apart, from 0, shape (n,); `None` for one.
     """
 
     users: npt.NDArray[np.int32]
@@ -52,6 +53,7 @@ class Draws:
     clusters: npt.NDArray[np.int64]
     logged: npt.NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
+    strata: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.users)
@@ -67,9 +69,17 @@ class Draws:
         return int(self.clusters.max()) + 1
 
     def deviations(self, values: Array, centre: float | None = None) -> Array:
-        """Add up shares times values less their mean (or `centre`) over draws made together, shape (groups,)."""
-        middle = float(self.shares @ values) if centre is None else centre
-        return totals(self.clusters, self.shares * (values - middle), self.groups)
+        """Add up shares times values less their stratum's mean over draws made together, shape (groups,).
+
+        With a `centre` all strata's means are moved by what it is apart from the mean of all.
+        """
+        mean = float(self.shares @ values)
+        middle: Array | float = mean
+        if self.strata is not None:
+            within = totals(self.strata, self.shares * values, 2) / totals(self.strata, self.shares, 2)
+            middle = within[self.strata]
+        moved = middle + (0.0 if centre is None else centre - mean)
+        return totals(self.clusters, self.shares * (values - moved), self.groups)
 
     def effective_class(self, label: int) -> float:
         """Return how many equally likely pairs those of one label are worth, by the answers as they were given."""
@@ -174,27 +184,47 @@ def draws_of(
     facts |= {"effective_sample_size": found.effective, "clusters": found.groups}
     if found.groups < 3:
         raise SurveyError(f"a survey needs draws of at least 3 clusters to tell its own error; it has {found.groups}")
-    _warn_of_few(found)
+    if kept.lacking:
+        warn_caller(kept.lacking, SurveyWarning)
     if of_all:
         _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
 
 
+def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:
+    """Put an audit's true labels of logged pairs beside a survey's of random ones: logged pairs are then known better.
+
+    The target is parted into logged pairs and others, each with its known size. The others are the survey's; of the
+    logged ones, audit and survey stand for parts in proportion to how many pairs each has of them.
+    """
+    users, items = log.users[audited.rows], log.items[audited.rows]
+    inside = target.holds(users, items)
+    if not inside.any() or draws.logged.all():
+        return draws
+    users, items, chances = users[inside], items[inside], audited.probabilities[inside]
+    share = float(target.holds(log.users, log.items).sum()) / len(target)
+    own, count = int(draws.logged.sum()), len(users)
+    shares = np.empty(len(draws))
+    for which, part in ((draws.logged, share * own / (own + count)), (~draws.logged, 1 - share)):
+        if which.any():
+            shares[which] = part * draws.shares[which] / draws.shares[which].sum()
+    of_audit = share * count / (own + count) * (1 / chances) / (1 / chances).sum()
+    logged = np.concatenate([draws.logged, np.ones(count, bool)])
+    return Draws(
+        np.concatenate([draws.users, users]),
+        np.concatenate([draws.items, items]),
+        draws.labels.extended(audited.true_labels[inside]),
+        np.concatenate([shares, of_audit]),
+        np.concatenate([draws.clusters, draws.groups + np.arange(count)]),
+        logged,
+        draws.facts | {"audited": count},
+        logged.astype(np.int64),
+    )
+
+
 def _keys(survey: SurveySample, target: Target) -> npt.NDArray[np.int64]:
     return cell_keys(survey.users, survey.items, target.shape[1])
-
-
-def _warn_of_few(draws: Draws) -> None:
-    liked, disliked = draws.facts["liked"], draws.facts["disliked"]
-    rarer, kind = min((liked, "liked"), (disliked, "disliked"))
-    if rarer < FEWEST:
-        wanted = int(np.ceil(FEWEST * (len(draws) + 1) / (rarer + 1)))
-        warn_caller(
-            f"only {rarer} of {len(draws):,} surveyed pairs are {kind}: nothing is established by fewer than {FEWEST} "
-            f"of a class; about {wanted:,} pairs would have so many",
-            SurveyWarning,
-        )
 
 
 def _refuse_logged(draws: Draws, target: Target, log: FeedbackLog) -> None:

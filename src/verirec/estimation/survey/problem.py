@@ -15,11 +15,12 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
-from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of
+from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import SurveySample
 
 Array = npt.NDArray[np.float64]
@@ -110,12 +111,19 @@ class SurveyProblem:
         *,
         exclude: Any = None,
         of_all: bool = True,
+        audited: AuditedRows | None = None,
         sample: int | None = None,
         seed: int = 0,
     ) -> SurveyProblem:
-        """Check a survey against the log's grid, and put both together; `of_all` as in `draws_of`."""
+        """Check a survey against the log's grid, and put both together, with an audit's rows if there is one.
+
+        `of_all` is that of `draws_of`.
+        """
         target = target_of(survey, log, exclude)
-        return cls(log, target, draws_of(survey, target, log, rates, of_all=of_all), rates, sample, seed)
+        draws = draws_of(survey, target, log, rates, of_all=of_all)
+        if audited is not None:
+            draws = with_audit(draws, audited, target, log)
+        return cls(log, target, draws, rates, sample, seed)
 
     @cached_property
     def label_model(self) -> LabelProbabilities:
@@ -229,6 +237,12 @@ def survey_results(
     """
     if not names:
         return [{} for _ in losses]
+    if options.get("audited") is not None and "survey" in names:
+        # The survey alone is alone.
+        alone = survey_results(losses, ["survey"], survey, log, noise, **(options | {"audited": None}))
+        others = [name for name in names if name != "survey"]
+        more = survey_results(losses, others, survey, log, noise, **options)
+        return [one | two for one, two in zip(alone, more, strict=True)]
     confidence = options.pop("confidence")
     points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
     if isinstance(noise, NoiseRegion) and survey.noisy:

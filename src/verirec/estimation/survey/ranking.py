@@ -18,11 +18,11 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.intervals import Estimate
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.survey.auc import auc_by_survey
-from verirec.estimation.survey.draws import FEWEST, Draws, target_of
+from verirec.estimation.survey.draws import Draws, target_of
 from verirec.estimation.survey.inference import Mean, inferred, power_of
 from verirec.estimation.survey.problem import SurveyProblem
 from verirec.estimation.survey.tops import RankedTarget, Walked, level_of
-from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
+from verirec.nuisance.surveys import BEYOND_CHANCE, FEWEST, SurveySample
 
 Array = npt.NDArray[np.float64]
 

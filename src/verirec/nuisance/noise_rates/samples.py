@@ -133,6 +133,11 @@ class AuditSample:
         }
         return html_table("Audited pairs", rows)
 
+    def select(self, rows: npt.NDArray[Any]) -> AuditSample:
+        """Return the audit of some of its pairs, given by a mask or by numbers; at least one."""
+        chances = None if self.probabilities is None else self.probabilities[rows]
+        return AuditSample(self.users[rows], self.items[rows], self.true_labels[rows], chances)
+
     def rows_in(self, log: FeedbackLog) -> AuditedRows:
         """Return the rows of the audited pairs, and what is known of them; other pairs are left out, with a warning."""
         if len(log) == 0:

@@ -1,0 +1,178 @@
+"""What an assessment goes by: the log, the labels in hand, and what is assumed where there are none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.assessment.findings import Basis
+from verirec.data.cells import Positions
+from verirec.data.predictions import PredictionsLike
+from verirec.estimation import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
+from verirec.estimation.catalogue import chosen
+from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
+from verirec.estimation.setup import drawn_seed, make_problem
+from verirec.estimation.survey.problem import Losses, survey_results
+from verirec.exceptions import NoiseRateError, SurveyWarning
+from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
+from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.surveys import SurveySample
+
+Array = npt.NDArray[np.float64]
+
+RANGE_SAMPLE: Final = 4_000_000
+SURVEYED: Final = ("survey", "survey-ppi")
+HEADLINES: Final[dict[Basis, str]] = {
+    "survey": "survey-ppi",
+    "audit": "audited-dr",
+    "known propensities": "ome-dr",
+    "range": "range",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What every recommender of an assessment is judged by, so that all are alike.
+
+    Parameters
+    ----------
+    pairs
+        The logged pairs that judge, with their propensities and their audit.
+    noise
+        Rates, or a region of them.
+    survey
+        True labels of random pairs, if there are any.
+    selection
+        How strongly taste may decide what is logged.
+    audit
+        True labels of logged pairs that judge, if there are any.
+    exclude
+        Pairs that are not spoken of, such as those that were trained on.
+    loss, confidence, clip, sample, seed, depth
+        As in `estimate` and, the depth, in `estimate_ranking`.
+    """
+
+    pairs: LoggedPairs
+    noise: NoiseRates | GroupedNoiseRates | NoiseRegion
+    survey: SurveySample | None
+    selection: SelectionRange
+    audit: AuditSample | None
+    exclude: Any
+    loss: LossLike
+    confidence: float
+    clip: float | None
+    sample: int | None
+    seed: Any
+    depth: int = 5
+
+    @property
+    def basis(self) -> Basis:
+        """What answers for all pairs rest on: the firmest of what there is."""
+        if self.survey is not None:
+            return "survey"
+        if not self.pairs.propensities.known:
+            return "range"
+        return "known propensities" if self.pairs.audited is None else "audit"
+
+    @property
+    def headline(self) -> str:
+        """Name of the estimate to go by."""
+        return HEADLINES[self.basis]
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """Names of estimators that rest on the audit, if there is one."""
+        return () if self.pairs.audited is None else ("audited-dr",)
+
+    @property
+    def lacking(self) -> str:
+        """Why a survey establishes nothing, if it does not."""
+        return "" if self.survey is None else self.survey.lacking
+
+    def problem(
+        self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
+    ) -> EstimationProblem:
+        """Put a recommender and the pairs that it is judged on together."""
+        return make_problem(
+            predictions,
+            pairs,
+            chosen(estimators, with_rates=True),
+            loss=self.loss,
+            clip=self.clip,
+            sample=self.sample,
+            seed=drawn_seed(self.seed),
+        )
+
+    def by_labels(self, losses: Sequence[Losses]) -> list[dict[str, Any]]:
+        """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""
+        options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": drawn_seed(self.seed)}
+        if self.survey is not None:
+            options |= {"confidence": self.confidence, "audited": self.pairs.audited}
+            return survey_results(losses, SURVEYED, self.survey, self.pairs.log, self.noise, **options)
+        if self.basis != "range":
+            return [{} for _ in losses]
+        # A range is wide: a sample of a large grid, whose error is in the interval, serves it as well as all pairs.
+        if self.sample is None and self.pairs.log.n_cells > RANGE_SAMPLE:
+            options["sample"] = RANGE_SAMPLE
+        problem = RangeProblem.of(self.pairs, self.selection, self.noise, **options)
+        return [{"range": one} for one in judge_by_range(problem, losses, self.confidence)]
+
+    def liked(self) -> Estimate | EstimateRange:
+        """Estimate the share of liked pairs: the mean of a "loss" that counts a liked pair as 1."""
+        if self.basis in ("survey", "range"):
+            found: Estimate | EstimateRange = self.by_labels([_Liked()])[0][self.headline]
+            return found
+
+        def half(users: Positions, items: Positions) -> Array:
+            return np.full(len(users), 0.5)
+
+        def is_liked(predictions: Array, labels: Array) -> Array:
+            return labels
+
+        pairs = self.pairs
+        options: dict[str, Any] = {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
+        return estimate(  # type: ignore[no-any-return]
+            half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
+        )["ome-snips"]
+
+    def ranking(self, scores: PredictionsLike) -> Estimates | None:
+        """Estimate how well scores of all pairs rank; nothing where row weights or rates that do not fit forbid it."""
+        if self.pairs.log.weights is not None:
+            return None
+        with warnings.catch_warnings(), suppress(NoiseRateError):
+            # The page says which metrics rest on the log; each has its source in the summary.
+            warnings.simplefilter("ignore", SurveyWarning)
+            return estimate_ranking(
+                scores,
+                self.pairs.log,
+                propensities=self.pairs.propensities,
+                noise_rates=self.noise,
+                audit=self.audit,
+                survey=self.survey,
+                exclude=None if self.survey is None else self.exclude,
+                k=self.depth,
+                confidence=self.confidence,
+            )
+        # The conclusions say that the rates do not fit.
+        return None
+
+
+class _Liked:
+    """Losses of 1 for liked pairs and 0 for others."""
+
+    parallel = True
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return 0 and 1."""
+        shape = np.broadcast(users, items).shape
+        return np.zeros(shape), np.ones(shape)
+
+    of_rows = cells

@@ -1,0 +1,49 @@
+"""How an assessment judges, checked: the same for every recommender."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verirec.checks import real_number, whole_number
+from verirec.estimation.inputs import checked_clip, checked_sample
+from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.selection_range import SelectionRange
+from verirec.exceptions import ParameterError
+from verirec.losses import get_loss
+from verirec.randomness import same_state
+
+
+def checked_settings(**given: Any) -> dict[str, Any]:
+    """Check the settings of `assess`, and return those of `Evidence`."""
+    selection = SelectionRange() if given["selection"] is None else given["selection"]
+    if not isinstance(selection, SelectionRange):
+        raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
+    get_loss(given["loss"])
+    return {
+        "selection": selection,
+        "loss": given["loss"],
+        "confidence": checked_confidence(given["confidence"]),
+        "clip": checked_clip(given["clip"]),
+        "sample": checked_sample(given["sample"]),
+        # One number for all parts: a generator would be drawn from anew by each.
+        "seed": same_state(given["random_state"]),
+        "depth": whole_number("k", given["k"]),
+    }
+
+
+def named_entries(argument: str, given: Any) -> dict[str, Any]:
+    """Accept a mapping of recommenders' names, which are text that can be written down."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
+    for name in given:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise ParameterError(f"{argument} must name recommenders by printable text; got {name!r}")
+    return dict(given)
+
+
+def named_numbers(argument: str, given: Any) -> dict[str, float]:
+    """Accept a number for each of some recommenders' names."""
+    return {name: real_number(f"{argument} of {name}", value) for name, value in named_entries(argument, given).items()}

@@ -1,0 +1,83 @@
+"""Rows held out to judge by, and recommenders trained on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from verirec.checks import real_number
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.predictions import PredictionsLike
+from verirec.data.splits import split
+from verirec.estimation.inputs import Rates
+from verirec.exceptions import MissingExtraError, ParameterError
+from verirec.losses import NoiseRegion
+from verirec.nuisance.propensities import Propensities
+
+HELD_OUT: Final = 0.2
+
+
+class Held(NamedTuple):
+    """A log in parts: what judges, what trains (if anything does), and the share of all rows that judges."""
+
+    judging: FeedbackLog
+    training: FeedbackLog | None
+    share: float
+
+
+def hold_out_rows(log: FeedbackLog, hold_out: float | None, train: Sequence[str], seed: int) -> Held:
+    """Part a log at random; where something is to be trained, a fifth of it is held out if nobody says otherwise."""
+    if hold_out is None and not train:
+        return Held(log, None, 1.0)
+    share = real_number("hold_out", HELD_OUT if hold_out is None else hold_out, above=0, below=1)
+    training, judging = split(log, share, random_state=seed)
+    return Held(judging, training, len(judging) / len(log))
+
+
+def checked_methods(train: Any) -> tuple[str, ...]:
+    """Accept names of training methods, each once."""
+    names = (train,) if isinstance(train, str) else tuple(train)
+    if not names:
+        return ()
+    catalogue = _catalogue()
+    for name in names:
+        if name not in catalogue:
+            raise ParameterError(
+                f"train must name methods, such as mf or ome-dr (verirec methods lists them); got {name!r}"
+            )
+    if len(set(names)) < len(names):
+        raise ParameterError(f"train must name each method once; got {', '.join(names)}")
+    return names
+
+
+def train_all(
+    names: Sequence[str],
+    held: Held,
+    propensities: Propensities,
+    noise: Rates | NoiseRegion,
+    seed: int,
+    progress: Callable[[str], None],
+) -> dict[str, PredictionsLike]:
+    """Train methods on the rows that do not judge, with the propensities and the noise rates of the whole log.
+
+    Where only a region of rates is known, methods that need rates learn their own.
+    """
+    if held.training is None:
+        return {}
+    rates = None if isinstance(noise, NoiseRegion) else noise
+    thinned = propensities.thinned(1 - held.share)
+    found: dict[str, PredictionsLike] = {}
+    for name in names:
+        progress(f"Training {name}")
+        method = _catalogue()[name](random_state=seed)
+        found[name] = method.fit(held.training, propensities=thinned, noise_rates=rates).predictions
+    return found
+
+
+def _catalogue() -> Any:
+    """Import what needs torch, or say what to install."""
+    try:
+        from verirec import methods
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"training needs {error.name}: pip install 'verirec[train]'") from None
+    return methods.catalogue
