@@ -29,7 +29,7 @@ def conclusions(found: Findings) -> list[str]:
     >>> known = GivenPropensity(world.propensity_values)
     >>> found = assess(world.log, given, noise_rates=NoiseRates(0.2, 0.1), propensities=known)
     >>> found.conclusions[0].split(" (")[0]
-    'sharp is better than blunt: its true log loss is lower by 0.033'
+    'sharp is better than blunt: its true log loss is lower by 0.157'
     """
     return [
         *_about_rates_that_do_not_fit(found),

@@ -33,6 +33,8 @@ _STRICTER: Final = 10.0
 _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
+_SURE: Final = 4.0
+"""Standard errors of a sample by which what is possible is allowed to be wrong."""
 _STEEPEST: Final = 300.0
 _HALVINGS: Final = 12
 
@@ -230,7 +232,7 @@ class _Calibrated:
         return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
 
     def ends(self, users: Positions, items: Positions) -> list[Array]:
-        """Return the low and the high end of pairs: one exponential each beside the outer product of constants."""
+        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
         negative, difference = self.losses.cells(users, items)
         selection = self.problem.selection
         odds = self._by_constants.cell_odds(users, items)
@@ -239,17 +241,30 @@ class _Calibrated:
         odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
         often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
         middle, change = negative + difference * often, difference * (rarely - often)
-        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0)]
+        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
+        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
 
     @cached_property
     def means(self) -> list[tuple[float, float]]:
-        """Means of both ends over the unlogged pairs, with their variance where a sample stood for these."""
+        """Means of `ends` over the unlogged pairs, with their variance where a sample stood for these."""
         pairs, target = self.problem.visited, self.problem.unlogged
         if pairs is not None:
             return [(float(end.mean()), float(end.var(ddof=1)) / len(end)) for end in self.ends(*pairs)]
         if len(target) == 0:
-            return [(0.0, 0.0), (0.0, 0.0)]
+            return [(0.0, 0.0)] * 4
         return [(float(mean), 0.0) for mean in target.means(self.ends, parallel=self.losses.parallel)]
+
+    @cached_property
+    def possible(self) -> tuple[float, float]:
+        """The smallest and the largest mean loss that any labels whatever could make."""
+        problem, (negative, difference) = self.problem, self.rows
+        share = len(problem.unlogged) / problem.n_pairs
+        found = []
+        for (mean, variance), pick, sign in zip(self.means[2:], (np.minimum, np.maximum), (-1, 1), strict=True):
+            logged = (negative + pick(difference, 0))[problem.logged]
+            unlogged = mean + sign * _SURE * np.sqrt(variance)
+            found.append(share * unlogged + float(logged.sum()) / problem.n_pairs)
+        return found[0], found[1]
 
     @cached_property
     def _sampled(self) -> tuple[Array, Array, Array]:
@@ -336,7 +351,8 @@ def judge_by_range(
 
         def over(high: float, corners: list[_Calibrated] = corners) -> EstimateRange:
             ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
-            return EstimateRange.over(ends, least=least)
+            low, most = corners[0].possible
+            return EstimateRange.over(ends, least=max(least, low), most=most)
 
         facts: dict[str, Any] = {
             "selection": (problem.selection.low, problem.selection.high),
