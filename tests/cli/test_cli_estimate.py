@@ -67,6 +67,9 @@ def folder(tmp_path_factory):
     truth = world.at(log.users, log.items).true_labels
     names = ["user", "item", "true_label"]
     write_table(place / "audit.csv", names, rows[0][audited], rows[1][audited], truth[audited])
+    asked = random.choice(len(log), 900, replace=False)
+    again = vr.NoiseRates(0.2, 0.1).observe(truth[asked], random.random(900))
+    write_table(place / "reask.csv", ["user", "item", "answer"], rows[0][asked], rows[1][asked], again)
     negatives = audited[truth[audited] == 0]
     write_table(place / "negatives.csv", names, rows[0][negatives], rows[1][negatives], truth[negatives])
     return place
@@ -237,6 +240,19 @@ def test_an_audit_gives_the_rates_and_their_uncertainty(figures, folder):
     assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates)
 
 
+def test_second_answers_give_the_rates_and_their_uncertainty(figures, folder):
+    shown = figures("log.csv", "--predictions", "mine=matrix.npy", "--reask", "reask.csv")
+    log = vr.read_log(folder / "log.csv")
+    rates = vr.ReaskNoiseRates().fit(log, reask=vr.ReaskSample.from_file(folder / "reask.csv", log))
+    assert shown["noise_rates"] == {
+        "source": "second answers to 900 pairs",
+        "rho01": rates.rho01,
+        "rho10": rates.rho10,
+        "covariance": [list(row) for row in rates.covariance],
+    }
+    assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates)
+
+
 def test_a_region_gives_ranges(figures, folder):
     shown = figures("log.csv", "--predictions", "mine=matrix.npy", "--region")
     region = vr.identified_region(vr.read_log(folder / "log.csv"))
@@ -291,7 +307,7 @@ def test_an_audits_rates_are_shown_with_their_intervals(estimate):
 def test_without_rates_the_table_says_how_to_give_them(estimate):
     output = estimate("log.csv", "--predictions", "mine=matrix.npy")[1]
     assert "Noise rates: not corrected" in output
-    assert "give --rho01 and --rho10, --audit or --region" in output
+    assert "give --rho01 and --rho10, --audit, --reask or --region" in output
 
 
 @pytest.mark.parametrize("name", ["[old]", "[/b]", "two words", "é"])
@@ -677,9 +693,17 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--rho01", -0.1, "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "nan", "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "x", "--rho10", 0.4], r"Invalid value for '--rho01'"),
-    (["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"], r"--audit, or --region: one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the three"),
+    (
+        ["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"],
+        r"--audit, or --reask, or --region: one of the four",
+    ),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the four"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--reask", "reask.csv"], r"one of the four"),
+    (
+        ["log.csv", *GIVEN, "--reask", "negatives.csv"],
+        r"a re-ask needs (pairs of both labels|at least 50 pairs)|uncertain",
+    ),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the four"),
     (["log.csv", *GIVEN, "--audit", "no.csv"], r"no file '?no\.csv'?"),
     (["log.csv", *GIVEN, "--audit", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
     (["log.csv", *GIVEN, "--positive-from", 2], r"--positive-from 2 makes all [\d,]+ labels 0"),

@@ -217,11 +217,10 @@ class ReaskNoiseRates:
         return NoiseRates(found.rho01, found.rho10, covariance, diagnostics=facts)
 
 
-def rates_from_reask(log: FeedbackLog, reask: ReaskSample, propensities: Propensities) -> tuple[NoiseRates, str]:
-    """Estimate the rates, weighted where labels decide what is logged; and say what they rest on."""
+def rates_from_reask(log: FeedbackLog, reask: ReaskSample, propensities: Propensities) -> NoiseRates:
+    """Estimate the rates, weighted where labels decide what is logged."""
     weights = propensities if propensities.depends_on_label else None
-    rates = ReaskNoiseRates().fit(log, reask=reask, propensities=weights)
-    return rates, str(rates.diagnostics["source"])
+    return ReaskNoiseRates().fit(log, reask=reask, propensities=weights)
 
 
 def _refuse_too_little(labels: npt.NDArray[np.int8], asked: npt.NDArray[np.int8]) -> None:
@@ -282,6 +281,12 @@ def _agreement(
 
 
 def _warn_of_other_rates(labels: npt.NDArray[np.int8], answers: npt.NDArray[np.int8], agreement: float) -> None:
+    if (labels == answers).all():
+        warn_caller(
+            f"all {len(labels):,} second answers agree with the first: the rates are 0 if people err anew each time, "
+            "and anything if they repeat their mistakes",
+            NoiseRateWarning,
+        )
     if agreement >= UNLIKELY:
         return
     changed = [int(((labels == first) & (answers != first)).sum()) for first in (1, 0)]
