@@ -103,11 +103,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 500, 2000])
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS))
+    parser.add_argument("--rates", type=float, nargs=2, action="append", help="rho01 and rho10; may be repeated")
     parser.add_argument("--repeat", type=float, default=0.0)
     options = parser.parse_args()
     tasks = [
         (world, rates, seed, tuple(options.sizes), options.repeat)
-        for world, rates, seed in product(options.worlds, RATES, range(options.logs))
+        for world, rates, seed in product(options.worlds, map(tuple, options.rates or RATES), range(options.logs))
     ]
     results: dict[tuple[str, str, str, int], list[tuple[float, ...]]] = {}
     with ProcessPoolExecutor(options.workers) as workers:

@@ -138,7 +138,7 @@ def test_rates_go_into_an_assessment_which_does_not_rest_on_an_audit(world, reas
     predictions = {"one": np.full(SHAPE, 0.4), "two": np.full(SHAPE, 0.6)}
     found = vr.assess(log, predictions, noise_rates=rates)
     assert found.noise_source == "second answers to 600 pairs"
-    assert {verdict.basis for verdict in found.verdicts} == {"range"}
+    assert {verdict["basis"] for verdict in found.verdicts} == {"range"}
 
 
 def test_where_all_answers_agree_the_rates_are_0_with_an_interval():
@@ -163,9 +163,9 @@ def test_few_pairs_of_likes_that_hardly_differ_are_warned_of_or_refused():
     log, truth = made(0, spread=0.5)
     with pytest.warns(SmallAuditWarning, match=r"^a re-ask of 400 pairs leaves the noise rates very uncertain"):
         vr.ReaskNoiseRates().fit(log, reask=asked_again(log, truth, 400))
-    noisy, truth = made(0, spread=0.5, rates=vr.NoiseRates(0.3, 0.25))
+    noisy, truth = made(0, spread=0.8, rates=vr.NoiseRates(0.3, 0.25))
     again = asked_again(noisy, truth, 60, rates=vr.NoiseRates(0.3, 0.25))
-    check_refusal(lambda: vr.ReaskNoiseRates().fit(noisy, reask=again), ReaskError, "too uncertain.* an audit")
+    check_refusal(lambda: vr.ReaskNoiseRates().fit(noisy, reask=again), ReaskError, "too uncertain.*an audit")
 
 
 def test_second_answers_with_other_rates_are_warned_of(world):

@@ -20,7 +20,7 @@ from verirec.exceptions import LabelError, NoiseRateWarning, ParameterError, Rea
 from verirec.formatting import html_table
 from verirec.losses import NoiseRates
 from verirec.nuisance.noise_rates.asked import A_REASK, checked_pairs, checked_probabilities, find_rows
-from verirec.nuisance.noise_rates.audit import ROUGH, UNLIKELY
+from verirec.nuisance.noise_rates.audit import ROUGH
 from verirec.nuisance.noise_rates.direct import chance_of_audit, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Covariance, truly_positive
 from verirec.nuisance.noise_rates.repeated import RepeatedRates, repeated_rates
@@ -36,6 +36,8 @@ OPEN: Final = 0.4
 """Rates whose 95% intervals reach further than this to either side are refused: they are no answer."""
 ALIKE: Final = 0.01
 """Strata that would differ as much by chance more often than this are taken for alike."""
+UNLIKELY: Final = 0.01
+"""How likely second answers must be under one pair of rates, or it is warned of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,10 +152,10 @@ class ReaskNoiseRates:
     >>> users, items = world.log.users[rows], world.log.items[rows]
     >>> again = NoiseRates(0.2, 0.1).observe(world.at(users, items).true_labels, random.random(1_000))
     >>> rates = ReaskNoiseRates().fit(world.log, reask=ReaskSample(users, items, again))
-    >>> rates.diagnostics["differ"], rates.diagnostics["source"]
-    (0.281, 'second answers to 1,000 pairs')
+    >>> rates.source
+    'second answers to 1,000 pairs'
     >>> {name: (round(low, 2), round(high, 2)) for name, (low, high) in rates.interval().items()}
-    {'rho01': (0.06, 0.23), 'rho10': (0.12, 0.26)}
+    {'rho01': (0.1, 0.24), 'rho10': (0.06, 0.22)}
     """
 
     strata: int = 10

@@ -108,12 +108,8 @@ def _inverse_information(counts: AuditCounts, rho01: float, rho10: float) -> Cov
     c = rho10 (1 - rho01) + (rho01 - rho10) m. Strata count by m, not by their share of true positives, which may lie on
     the edge of its range and would then tell more than it knows.
     """
-    by_label = counts.both.sum(axis=2)
-    asked = by_label.sum()
-    few = min(AT_LEAST / (asked + 1) / 2, 0.1)
-    said = _said(counts)
-    positives = max(float(by_label[:, 1].sum()), 1.0) / max(asked, 1.0)
-    rho01, rho10 = max(rho01, min(few / positives, 0.25)), max(rho10, min(few / max(1 - positives, 1e-9), 0.25))
+    by_label, said = counts.both.sum(axis=2), _said(counts)
+    rho01, rho10 = _inside(rho01, by_label[:, 1].sum()), _inside(rho10, by_label[:, 0].sum())
     strata = len(said)
     differ = rho10 * (1 - rho01) + (rho01 - rho10) * said
     by_rates = np.stack([said - rho10, 1 - rho01 - said], axis=1)
@@ -130,3 +126,8 @@ def _inverse_information(counts: AuditCounts, rho01: float, rho10: float) -> Cov
     covariance = np.linalg.pinv(information)[:2, :2]
     (a, b), (_, d) = ((covariance + covariance.T) / 2).tolist()
     return ((a, b), (b, d))
+
+
+def _inside(rate: float, rows: float) -> float:
+    """Add an error to those of so many rows, asked twice; and never so few that a rate of 0 seems sure."""
+    return min(max(rate + (1 - rate) / (rows + 1), AT_LEAST / 2 / (rows + 1)), 0.95)
