@@ -2,8 +2,9 @@
 
 from verirec.nuisance.noise_rates.anchor import AnchorNoiseRates
 from verirec.nuisance.noise_rates.audit import AuditNoiseRates, rates_from_audit
-from verirec.nuisance.noise_rates.reask import ReaskNoiseRates, ReaskSample, rates_from_reask
+from verirec.nuisance.noise_rates.reask import ReaskNoiseRates, rates_from_reask
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
+from verirec.nuisance.noise_rates.second_answers import ReaskSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
