@@ -46,14 +46,15 @@ def train_command(
     """
     catalogue = methods_module().catalogue
     recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
-    rates = noise.rates
     recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
     if resume and (out / "model.json").exists() and not (out / CHECKPOINT).exists():
         raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
     with Console(stderr=True).status("Reading the log"):
         table = log.load(propensity.propensity_column)
-        given = {"propensities": propensity.fit(table), "audit": noise.read_audit(table, log.columns)}
+        propensities = propensity.fit(table)
+        rates = noise.known_rates(table, log.columns, propensities)
+        given = {"propensities": propensities, "audit": noise.read_audit(table, log.columns)}
     out.mkdir(parents=True, exist_ok=True)
     with _progress(f"Training {method}") as show:
         recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
