@@ -15,6 +15,8 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.survey.delta import NAME as BY_DELTA
+from verirec.estimation.survey.delta import DeltaLine
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
@@ -141,6 +143,11 @@ class SurveyProblem:
         """q, the label model moved to where the survey is."""
         return self.label_model.shifted(self.shift)
 
+    @cached_property
+    def delta_line(self) -> DeltaLine:
+        """The logged pairs, weighted by one delta."""
+        return DeltaLine.of(self.log, self.target, self.draws, self.rates, self.expected_labels, self.shift, self.seed)
+
     def judged(self, losses: Sequence[Losses], *, on_grid: bool = True) -> list[Judged]:
         """Work out the losses of some recommenders, all in one walk over the target (none, if not `on_grid`)."""
         own = [one.of_rows(self.draws.users, self.draws.items) for one in losses]
@@ -213,12 +220,26 @@ def judge_by_survey(
     problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
 ) -> list[dict[str, Estimate]]:
     """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
-    found = problem.judged(losses, on_grid="survey-ppi" in names)
+    found = problem.judged(losses, on_grid=names != ["survey"])
     more = problem.facts()
+
+    def at(name: str, one: Losses, judged: Judged) -> Estimate:
+        if name == BY_DELTA:
+            return _by_delta(problem, one, judged, confidence, more)
+        return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
+
     return [
-        {name: inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more) for name in names}
-        for judged in found
+        {name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)
     ]
+
+
+def _by_delta(
+    problem: SurveyProblem, losses: Losses, judged: Judged, confidence: float, more: dict[str, Any]
+) -> Estimate:
+    line = problem.delta_line
+    difference = losses.of_rows(line.log.users, line.log.items)[1]
+    ppi = survey_ppi_mean(problem, judged)
+    return line.inferred(difference, (judged.expected, judged.expected_variance), ppi, confidence, more)
 
 
 def survey_results(
@@ -243,6 +264,14 @@ def survey_results(
         others = [name for name in names if name != "survey"]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
+    if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
+        # It rests on the log's labels, whose noise the others need not know of.
+        others = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
+        at_corners = [survey_results(losses, [BY_DELTA], survey, log, rates, **options) for rates in noise.corners]
+        return [
+            one | {BY_DELTA: EstimateRange.over([corner[at][BY_DELTA] for corner in at_corners])}
+            for at, one in enumerate(others)
+        ]
     confidence = options.pop("confidence")
     points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
     if isinstance(noise, NoiseRegion) and survey.noisy:
