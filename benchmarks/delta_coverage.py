@@ -205,7 +205,8 @@ def line(name: str, n: int, found: Array) -> str:
     squares = [(of[:, :, 0] ** 2 - of[:, :, 5] ** 2).mean(axis=0).sum() for of in (ppi, delta)]
     narrower = (delta[:, :, 2].mean(axis=0) / ppi[:, :, 2].mean(axis=0)).mean()
     return (
-        f"| {name} | {n} | {covers(ppi)} | {covers(delta)} | {narrower:.2f} | {squares[0] / max(squares[1], 1e-9):.1f} | "
+        f"| {name} | {n} | {covers(ppi)} | {covers(delta)} | {narrower:.2f} | "
+        f"{squares[0] / max(squares[1], 1e-9):.1f} | "
         f"{delta[:, :, 3].mean():.0%} | {delta[:, :, 4].max(axis=1).mean():.0%} |"
     )
 

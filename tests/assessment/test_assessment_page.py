@@ -179,7 +179,7 @@ def test_rankings_are_those_of_the_summary(pages, summaries, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, assessments, name):
+def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, pages, assessments, name):
     summary, found = summaries[name], assessments[name]
     assert summary["verdicts"] == found.verdicts
     for one, comparison in zip(summary["verdicts"], found.comparisons, strict=True):
@@ -196,7 +196,14 @@ def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, asse
     judged = [of for of, one in found.recommenders.items() if one.estimates is not None]
     assert list(summary["headline"]) == judged
     surveyed = 400 if "surveyed" in name else None
-    assert summary["selection"] == {"range": [0, 3], "surveyed": surveyed}
+    delta = summary["selection"]["delta"]
+    assert summary["selection"] == {"range": [0, 3], "surveyed": surveyed, "delta": delta}
+    assert (delta is None) == (surveyed is None)
+    if delta is not None:
+        assert delta["low"] < delta["value"] < delta["high"]
+        assert delta["odds_ratio"]["value"] == pytest.approx(np.exp(delta["value"]))
+        assert set(delta["slopes"]) == {"activity", "popularity"}
+        assert f"people log what they like {delta['odds_ratio']['value']:.2g} times as readily" in pages[name].text
 
 
 BASES = {

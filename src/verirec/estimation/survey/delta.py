@@ -44,8 +44,6 @@ Array = npt.NDArray[np.float64]
 
 NAME: Final = "delta-dr"
 _REJECTED: Final = 0.05
-_STEEP: Final = 3.0
-"""Standard errors of a slope above which delta is not the same for all pairs."""
 
 
 class RowWeights(NamedTuple):
@@ -106,8 +104,6 @@ class DeltaLine:
         Rows that people chose themselves, of the target; users by their place among the target's.
     target, tilt
         The pairs to speak of, and delta.
-    start
-        Constants at a delta of 0.
     expected
         q of all pairs, users by their place among the target's.
     shift
@@ -175,9 +171,7 @@ class DeltaLine:
     @cached_property
     def chances(self) -> Array:
         """P(o = 1) of each row, at its label."""
-        return np.asarray(
-            expit(self.selection.logits(self.users, self.log.items) + self.tilt.delta * self.log.labels)
-        )
+        return np.asarray(expit(self.selection.logits(self.users, self.log.items) + self.tilt.delta * self.log.labels))
 
     @cached_property
     def of_delta(self) -> tuple[Array, Array, Array]:
@@ -308,7 +302,7 @@ def _selection(own: FeedbackLog, target: Target, liked: LabelProbabilities, delt
 
 def _warn_where_delta_varies(facts: dict[str, Any]) -> None:
     """Say so where one delta for all pairs does not hold."""
-    steep = [name for name, one in facts["slopes"].items() if abs(one.value) > _STEEP * one.standard_error]
+    steep = [name for name, one in facts["slopes"].items() if one.steep]
     reasons = [f"delta rises or falls with {name}" for name in steep]
     if facts["test"].p_value < _REJECTED:
         reasons.append(f"it differs from survey-ppi beyond chance (p = {facts['test'].p_value:.2g})")

@@ -20,6 +20,7 @@ from verirec.estimation.survey.delta import DeltaLine
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
+from verirec.exceptions import SurveyError
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.noise_rates import AuditedRows
@@ -131,6 +132,11 @@ class SurveyProblem:
     def label_model(self) -> LabelProbabilities:
         """P(r* = 1 | logged), by what people logged of their own accord."""
         own = self_selected(self.log)
+        if len(own) == 0:
+            raise SurveyError(
+                "the log has no rows that people chose themselves, to learn from what they like; the survey alone "
+                'needs none: estimators="survey"'
+            )
         return LabelModel().fit(own, np.ones(len(own)), self.rates)
 
     @cached_property
@@ -228,9 +234,7 @@ def judge_by_survey(
             return _by_delta(problem, one, judged, confidence, more)
         return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
 
-    return [
-        {name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)
-    ]
+    return [{name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)]
 
 
 def _by_delta(
@@ -266,21 +270,40 @@ def survey_results(
         return [one | two for one, two in zip(alone, more, strict=True)]
     if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
         # It rests on the log's labels, whose noise the others need not know of.
-        others = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
-        at_corners = [survey_results(losses, [BY_DELTA], survey, log, rates, **options) for rates in noise.corners]
-        return [
-            one | {BY_DELTA: EstimateRange.over([corner[at][BY_DELTA] for corner in at_corners])}
-            for at, one in enumerate(others)
-        ]
-    confidence = options.pop("confidence")
-    points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
+        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
+        ranges = _over_corners(losses, [BY_DELTA], survey, log, noise, **options)
+        return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
     if isinstance(noise, NoiseRegion) and survey.noisy:
-        points = noise.corners
-    found = [
-        judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence) for rates in points
+        return _over_corners(losses, names, survey, log, noise, **options)
+    return [
+        dict(one)
+        for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
     ]
-    if len(found) == 1:
-        return [dict(one) for one in found[0]]
+
+
+def _at_rates(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    rates: Rates | None,
+    *,
+    confidence: float,
+    **options: Any,
+) -> list[dict[str, Estimate]]:
+    return judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence)
+
+
+def _over_corners(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    region: NoiseRegion,
+    **options: Any,
+) -> list[dict[str, Estimate | EstimateRange]]:
+    """Apply survey estimators at the corners of a region of noise rates, and take the range."""
+    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in region.corners]
     return [
         {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
     ]

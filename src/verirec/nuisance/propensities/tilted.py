@@ -103,20 +103,20 @@ class TiltedSelection:
             for positions, size in zip((users, items), shape, strict=True)
         ]
         codes = [_classes(count, logits) for count, logits in zip(counts, by_side, strict=True)]
-        means = [totals(code, part, code.max() + 1) / np.bincount(code) for code, part in zip(codes, by_side, strict=True)]
+        means = [
+            totals(code, part, code.max() + 1) / np.bincount(code) for code, part in zip(codes, by_side, strict=True)
+        ]
         offset = tilt_offset(means[0][:, None] + means[1], delta)
         expected = [np.zeros(size) for size in shape]
         pairs = None if left_out is None or len(left_out[0]) == 0 else left_out
         for _ in range(1 if pairs is None else _ROUNDS):
-            sides = [
-                _side(code, count + more) for code, count, more in zip(codes, counts, expected, strict=True)
-            ]
+            sides = [_side(code, count + more) for code, count, more in zip(codes, counts, expected, strict=True)]
             fitted = fit_classes(*sides, l2=_RIDGE, offset=offset)
             if pairs is not None:
                 of_pairs = fitted.table[codes[0][pairs[0]], codes[1][pairs[1]]]
                 expected = [totals(of, of_pairs, size) for of, size in zip(pairs, shape, strict=True)]
-        own = _own_constants(fitted, [*counts], [*expected], by_side, means, delta)
-        return cls(*own, fitted, *means, liked, delta)
+        own = _own_constants(fitted, counts, expected, by_side, means, delta)
+        return cls(own[0], own[1], fitted, means[0], means[1], liked, delta)
 
     def logits(self, users: Positions, items: Positions) -> Array:
         """Return beta + gamma."""
