@@ -57,8 +57,8 @@ def about_taste(found: Findings) -> str:
     >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
     >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
     >>> survey = SurveySample(users, items, world.true_labels[users, items])
-    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates)).split(" times")[0][:-4]
-    'By the survey, people log what they like '
+    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
+    'By the survey, people log what they like'
     """
     if found.strength is None:
         return ""
