@@ -12,9 +12,10 @@ import pytest
 
 import verirec as vr
 from parsed_page import IF_NOT_TASTE, KINDS, Page, as_shown, check_estimates_table
-from verirec.assessment import Origin, assess, assessment_summary, conclusions
+from verirec.assessment import Origin, assess, assessment_summary, conclusions, evidence
 from verirec.assessment.page import assessment_page
 from verirec.assessment.sentences import coverage
+from verirec.exceptions import SurveyError
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -589,3 +590,14 @@ def test_noise_rates_that_do_not_fit_the_log_are_said_not_to(world, recommenders
     # The share is shown as it is, not cut to what could be.
     shown = [f"{100 * value:.1f}%" for value in (found.liked_corrected.value, low, high)]
     assert f"Corrected, {shown[0]} ({shown[1]} to {shown[2]}) of all pairs are liked." in text
+
+
+def test_an_assessment_goes_on_where_delta_cannot_be_told(world, recommenders, monkeypatch):
+    def refuse(*_, **__):
+        raise SurveyError("needs surveyed pairs that nobody logged; got none")
+
+    monkeypatch.setattr(evidence, "selection_strength", refuse)
+    asked = np.random.default_rng(0).integers(np.array(SHAPE)[:, None], size=(2, 200))
+    found = assess(world.log, recommenders, survey=vr.SurveySample(*asked, world.at(*asked).true_labels))
+    assert assessment_summary(found)["selection"]["delta"] is None
+    assert "times as readily" not in assessment_page(found)
