@@ -81,7 +81,7 @@ def estimate_command(
         str | None,
         of_estimates(
             help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with "
-            "a survey survey, survey-ppi."
+            "a survey survey, survey-ppi (delta-dr by name)."
         ),
     ] = None,
     imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
