@@ -17,6 +17,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -236,10 +237,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     options = parser.parse_args()
     by_case: dict[tuple[str, str, str], list[tuple[bool, bool, bool, float]]] = defaultdict(list)
     with ProcessPoolExecutor(options.workers) as workers:
-        for results in workers.map(run, range(options.runs)):
+        for results in workers.map(partial(run, names=options.cases), range(options.runs)):
             for name, found in results:
                 for (kind, which), one in found.items():
                     by_case[name, kind, which].append(one)

@@ -19,7 +19,8 @@ Array = npt.NDArray[np.float64]
 SAMPLE: Final = 100_000
 """Pairs that stand for all, at most."""
 _TOO_LITTLE: Final = 0.93
-"""Coverage of a 95% interval below which there is a warning: chosen on half of `benchmarks/tiny_propensities.py`."""
+"""Coverage of a 95% interval below which there is a warning: chosen on the worlds "chosen" of
+`benchmarks/tiny_propensities.py`, by 40 runs each."""
 _BEYOND_CHANCE: Final = 1.64
 _MOST_NOISE: Final = 0.9
 
