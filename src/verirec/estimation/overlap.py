@@ -22,6 +22,7 @@ _TOO_LITTLE: Final = 0.93
 """Coverage of a 95% interval below which there is a warning: chosen on the worlds "chosen" of
 `benchmarks/tiny_propensities.py`, by 40 runs each."""
 _BEYOND_CHANCE: Final = 1.64
+_ESTIMATED_ZERO: Final = 1e-60
 _MOST_NOISE: Final = 0.9
 
 
@@ -50,8 +51,10 @@ def _of_grid(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     target = Target(pairs.log.shape, None, pairs.left_out)
     cells = target.sample(min(SAMPLE, target.grid.n_cells), np.random.default_rng(0))
     given = pairs.propensities
-    counts = np.full(len(cells[0]), pairs.n_cells / max(len(cells[0]), 1))
-    return given.without_floor(*cells).astype(np.float64), given.cells(*cells).astype(np.float64), counts
+    p, used = (values.astype(np.float64) for values in (given.without_floor(*cells), given.cells(*cells)))
+    # Estimates say 0 of users and items without a row, of whom nothing is known: they are not known to be rare.
+    kept = np.flatnonzero(p > _ESTIMATED_ZERO)
+    return p[kept], used[kept], np.full(len(kept), pairs.n_cells / max(len(p), 1))
 
 
 def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
@@ -59,7 +62,7 @@ def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     p = pairs.propensities.without_floor(pairs.log.users, pairs.log.items).astype(np.float64)
     chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2))
     missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * chance, 0.0)
-    tiny = np.full(1, 1e-60)
+    tiny = np.full(1, _ESTIMATED_ZERO)
     return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
 
 
