@@ -230,7 +230,8 @@ def _by_what(found: Findings) -> str:
     if found.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if found.basis == "range":
-        return f"the log, even if liked pairs are logged at up to {np.exp(found.selection.high):.0f} times the odds"
+        low, high = np.exp(found.selection.low), np.exp(found.selection.high)
+        return f"the log, if liked pairs are logged at {low:.2g} to {high:.2g} times the odds of others"
     return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
 
 
