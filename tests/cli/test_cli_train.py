@@ -141,7 +141,8 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     assert [(row["user"], int(row["rank"]), row["item"]) for row in rows] == [
         (str(row.user), row.rank, str(row.item)) for row in wanted.itertuples()
     ]
-    assert [float(row["score"]) for row in rows] == pytest.approx(wanted["score"].tolist())
+    for column in ("logit", "probability"):
+        assert [float(row[column]) for row in rows] == pytest.approx(wanted[column].tolist())
 
     code, _, errors = here("assess", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "page")
     assert (code, errors) == (0, "")

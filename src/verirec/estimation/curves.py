@@ -106,7 +106,7 @@ def levelled_curve(rows: LabelledScores, *, both_classes: bool = True) -> PlattC
     >>> z = np.linspace(-1.0, 1.0, 400)
     >>> curve = levelled_curve(LabelledScores(z, expit(2 * z - 3), np.ones(400)))
     >>> round(curve.slope, 1), round(float(curve.logits(np.zeros(1))[0]), 1)
-    (1.8, -2.9)
+    (1.6, -2.8)
     """
     weights = rows.weights * rows.weights.sum() / (rows.weights @ rows.weights)
     centre = float(weights @ rows.scores / weights.sum())
