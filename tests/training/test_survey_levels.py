@@ -96,7 +96,7 @@ def test_all_that_predicts_is_put_right_and_the_order_stays(world, recommender, 
 
 def test_the_log_loss_on_random_pairs_falls():
     """The log's level is that of what people chose to rate; a survey of 200 brings it down."""
-    world = vr.simulate.world(*SHAPE, observed=0.25, noise_rates=vr.NoiseRates(0, 0), selectivity=2.0, random_state=2)
+    world = vr.simulate.world(*SHAPE, observed=0.1, noise_rates=vr.NoiseRates(0, 0), selectivity=4.0, random_state=2)
     method = vr.methods.MF(epochs=30).fit(world.log)
     everyone = np.arange(SHAPE[0]), np.arange(SHAPE[1])
 
