@@ -168,11 +168,11 @@ def test_rankings_are_those_of_the_summary(pages, summaries, name):
         assert "rankings" not in pages[name].tables
         return
     head, *rows = [[cell.strip() for cell in row] for row in pages[name].tables["rankings"]]
-    assert {"auc", "ndcg@5", "precision@5", "recall@5"} <= set(head)
+    assert {"AUC", "NDCG@5", "Precision@5", "Recall@5"} <= set(head)
     assert [row[0] for row in rows] == list(rankings)
     for of, *cells in rows:
         for metric, cell in zip(head[1:], cells, strict=True):
-            one = rankings[of][metric]
+            one = rankings[of][metric.lower()]
             ends = [one["value"]] if one["value"] is not None else one["range"]
             value = " to ".join(f"{end:.3f}" for end in ends)
             assert cell == f"{value}\n{one['low']:.3f} to {one['high']:.3f}"

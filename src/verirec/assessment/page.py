@@ -43,7 +43,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         kinds=kinds,
         rankings=_rankings(found),
-        metrics=_metrics(found),
+        metrics=[_title(name) for name in _metrics(found)],
         version=verirec.__version__,
         date=date.today().isoformat(),
         measure=measure,
@@ -91,6 +91,11 @@ def _metrics(found: Findings) -> list[str]:
     """Return the names of the ranking metrics; DCG, which NDCG says better, is left to the summary."""
     first = next((one.ranking for one in found.recommenders.values() if one.ranking is not None), None)
     return [] if first is None else [name for name in first if not name.startswith("dcg")]
+
+
+def _title(metric: str) -> str:
+    """Write a metric as people do: AUC, NDCG@5, Recall@5."""
+    return metric.upper() if metric.startswith(("auc", "ndcg")) else metric.capitalize()
 
 
 def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, Markup | None]:

@@ -36,6 +36,7 @@ def conclusions(found: Findings) -> list[str]:
         *_about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
+        *_about_levels(found),
         *_about_asking(found),
         *_about_noise(found),
         *_about_conditions(found),
@@ -71,11 +72,13 @@ def _about_the_log_alone(found: Findings) -> list[str]:
     if not ranges or any(one.established for one in found.comparisons):
         return []
     what = "which recommender is better" if len(ranges) > 1 else f"how good {next(iter(ranges))} is"
+    asked = not isinstance(found.noise, NoiseRegion) and found.noise_source != "given"
+    who = f"This log, even with {found.noise_source}," if asked else "This log alone"
     named = list(ranges.items())[:MOST_NAMED]
     within = [f"between {_ends(one.interval)} for {name}" for name, one in named]
     rest = "" if len(named) == len(ranges) else " (the table has the others)"
     return [
-        f"This log alone cannot tell {what}.",
+        f"{who} cannot tell {what}.",
         "If people log what they like more readily than popularity and activity explain (as on two public data sets, "
         f"where the odds were 1.8 to 15 times as high), the true {found.loss} loss lies {_listed(within)}{rest}.",
     ]
@@ -95,12 +98,13 @@ def _about_asking(found: Findings) -> list[str]:
     plan = found.plan
     if plan is None:
         return []
-    reach = f"+-{plan.half_width:.2g}"
+    reach = f"±{plan.half_width:.2g}"
     if not found.recommenders:
         return [f"An audit of {len(plan):,} of the logged pairs would tell the noise rates to {reach} (verirec plan)."]
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
-    return [f"A survey of {len(plan):,} random pairs would give {reach}{enough}; verirec plan chooses them."]
+    in_all = "" if found.survey is None else " in all"
+    return [f"A survey of {len(plan):,} random pairs{in_all} would give {reach}{enough}; verirec plan chooses them."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -166,6 +170,24 @@ def _verdict(one: Comparison, found: Findings) -> str:
     if one.basis not in ("audit", "known propensities") or one.flip_factor > MOST_GAMMA:
         return f"{known}."
     return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
+
+
+def _about_levels(found: Findings) -> list[str]:
+    """Say how good each recommender is, where that has one value."""
+    levels = {
+        name: one.estimates[one.headline]
+        for name, one in found.recommenders.items()
+        if one.estimates is not None and one.headline != "range"
+    }
+    named = [
+        f"{one.value:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f}) for {name}"
+        for name, one in levels.items()
+        if isinstance(one, Estimate)
+    ]
+    if not named:
+        return []
+    rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
+    return [f"The true {found.loss} loss is {_listed(named[:MOST_NAMED])}{rest}."]
 
 
 def _lead(difference: Estimate | EstimateRange) -> str:
@@ -234,8 +256,8 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
 
 
 def _about_propensities(found: Findings) -> list[str]:
-    """Say what speaks against the propensities, where something rests on them."""
-    if found.basis == "survey":
+    """Say what speaks against the propensities, where a verdict rests on them."""
+    if found.basis not in ("audit", "known propensities"):
         return []
     return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 
@@ -244,6 +266,5 @@ def _about_warnings(found: Findings) -> list[str]:
     count = len(found.warnings)
     if not count:
         return []
-    return [
-        f"There {'is 1 warning' if count == 1 else f'are {count} warnings'} at the end of the page: read them first."
-    ]
+    are, them = ("is 1 warning", "it") if count == 1 else (f"are {count} warnings", "them")
+    return [f"There {are} at the end of the page: read {them} first."]

@@ -13,7 +13,7 @@ _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
     "item": frozenset(["item", "itemid", "iid", "movie", "movieid", "video", "videoid"])
     | frozenset(["song", "songid", "product", "productid", "asin"]),
-    "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked"]),
+    "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked", "liked"]),
 }
 
 
