@@ -266,6 +266,10 @@ class Method(ABC):
         """Return the recommender with level and slope put right: see `Recommender.calibrated`."""
         return self._trained().calibrated(survey, **options)
 
+    def fold_in(self, ratings: FeedbackLog) -> Recommender:
+        """Return a recommender of new users, without training again: see `Recommender.fold_in`."""
+        return self._trained().fold_in(ratings)
+
     def save(self, folder: str | Path) -> Path:
         """Save the trained recommender: see `Recommender.save`."""
         return self._trained().save(folder)

@@ -19,6 +19,7 @@ from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import Model
 from verirec.nuisance.surveys import SurveySample
+from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.levels import level_of
 from verirec.training.model_cells import levelled_cells, predictions_of
 from verirec.training.recommendations import Recommendations as Recommendations
@@ -237,6 +238,28 @@ class Recommender:
         rated = self._rated(exclude)
         rates = self.noise_rates if noise_rates is None else noise_rates
         return replace(self, calibration=level_of(self.model, self.shape, survey, rated, rates))
+
+    def fold_in(self, ratings: FeedbackLog) -> Recommender:
+        """Return a recommender of the users of other ratings, by id, without training again.
+
+        Their own factors and constants are fitted to these ratings alone, given the items' and under the same
+        penalties (`verirec.training.folding.fold_in`); labels are corrected for noise where the model's were. Rows of
+        items that the model does not know are left out, with a warning.
+
+        Examples
+        --------
+        >>> import verirec as vr
+        >>> world = vr.simulate.world(60, 40, observed=0.3, random_state=0)
+        >>> recommender = vr.methods.MF(epochs=3).fit(world.log).recommender_
+        >>> new = vr.FeedbackLog.from_arrays([0, 0], [3, 8], [1, 0], n_users=1, n_items=40, user_ids=["ann"])
+        >>> recommender.fold_in(new).recommend(["ann"], k=5, exclude=new).items.shape
+        (1, 5)
+        """
+        rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
+        rates = self.noise_rates if self.report.parameters["correction"] != "none" else None
+        model = fold_in(self.model, rows, items, self.cold_users, self.report.parameters, rates)
+        cold = np.bincount(rows.users, minlength=rows.n_users) == 0
+        return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
     def _warn_of_cold(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> None:
         counts = int(self.cold_users[users].sum()), int(self.cold_items[items].sum())
