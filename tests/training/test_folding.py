@@ -119,7 +119,9 @@ def test_unknown_items_are_left_out_with_a_word_and_none_at_all_is_an_error(worl
     recommender = trained(world, epochs=5)
     given = {"n_users": 1, "n_items": 3, "user_ids": ["ann"]}
     mixed = vr.FeedbackLog.from_arrays([0, 0], [0, 1], [1, 0], item_ids=[5, 77, 6], **given)
-    with pytest.warns(UnknownIdWarning, match=r"^1 of 2 ratings are of items that the model does not know \(first: 77\)"):
+    with pytest.warns(
+        UnknownIdWarning, match=r"^1 of 2 ratings are of items that the model does not know \(first: 77\)"
+    ):
         found = recommender.fold_in(mixed)
     known = vr.FeedbackLog.from_arrays([0], [0], [1], item_ids=[5, 6, 7], **given)
     np.testing.assert_array_equal(found.predict(["ann"], [9]), recommender.fold_in(known).predict(["ann"], [9]))
@@ -136,7 +138,9 @@ def test_unknown_items_are_left_out_with_a_word_and_none_at_all_is_an_error(worl
 def test_models_without_parameters_of_users_are_refused(world):
     neural = vr.methods.MF(model="ncf", epochs=1).fit(world.log)
     check_refusal(
-        lambda: neural.fold_in(world.log), ParameterError, "fold_in needs a model of factors and constants; got a Neural"
+        lambda: neural.fold_in(world.log),
+        ParameterError,
+        "fold_in needs a model of factors and constants; got a Neural",
     )
     groups = vr.GroupedNoiseRates((RATES, RATES), user_groups=np.arange(SHAPE[0]) % 2)
     by_group = vr.methods.OME(epochs=1).fit(world.log, noise_rates=groups)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,18 @@ from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods import checking
 from verirec.methods.parameters import Limits, parameters_of, savable_parameters, shown
 from verirec.nuisance.noise_rates import AuditSample
-from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
-from verirec.training.levels import check_survey
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
 from verirec.training.recommender import Recommendations, Recommender, TrainingReport
 from verirec.training.settings import Anchors, TrainingSettings
 from verirec.training.trainer import Plan
+
+if TYPE_CHECKING:
+    from verirec.nuisance.surveys import SurveySample
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -196,7 +197,7 @@ class Method(ABC):
         """
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
         if survey is not None:
-            check_survey(survey, log, has_rates=prepared.rates is not None)
+            checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
         self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
