@@ -24,7 +24,13 @@ class SmallFit(NamedTuple):
 
 
 def fit_small(
-    features: Array, labels: Array, weights: Array, prior: Array, *, offset: Array | float = 0.0, penalty: float = 1.0
+    features: Array,
+    labels: Array,
+    weights: Array,
+    prior: Array,
+    *,
+    offset: Array | float = 0.0,
+    penalty: Array | float = 1.0,
 ) -> SmallFit:
     r"""Solve :math:`\sum w\,\phi\,(y - \sigma(o + \phi^\top c)) = \lambda (c - c_0)` by Newton's method.
 
@@ -37,7 +43,7 @@ def fit_small(
     offset
         Logits to start from, shape (n,).
     penalty
-        :math:`\lambda`, in rows.
+        :math:`\lambda`, in rows; one for all, or one a coefficient, shape (k,).
 
     Examples
     --------
@@ -49,7 +55,7 @@ def fit_small(
 
     def loss(coefficients: Array) -> float:
         logits, apart = offset + features @ coefficients, coefficients - prior
-        return float(weights @ (np.logaddexp(0, logits) - labels * logits) + penalty * (apart @ apart) / 2)
+        return float(weights @ (np.logaddexp(0, logits) - labels * logits) + (penalty * apart) @ apart / 2)
 
     reached = loss(found)
     for _ in range(_STEPS):
