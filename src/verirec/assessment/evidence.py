@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -19,17 +20,27 @@ from verirec.estimation import (
     EstimateRange,
     Estimates,
     SelectionStrength,
-    estimate,
     estimate_ranking,
     selection_strength,
 )
 from verirec.estimation.catalogue import chosen
+from verirec.estimation.gathering import spoken_of
+from verirec.estimation.inference import judge
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import NoiseRateError, SurveyWarning, VerirecError
+from verirec.exceptions import (
+    AuditError,
+    EmptyLogError,
+    LabelError,
+    NoiseRateError,
+    OverlapWarning,
+    SurveyWarning,
+    VerirecError,
+    warn_caller,
+)
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -53,7 +64,7 @@ class Evidence:
     Parameters
     ----------
     pairs
-        The logged pairs that judge, with their propensities and their audit.
+        The logged pairs at hand, with their propensities and their audit.
     noise
         Rates, or a region of them.
     survey
@@ -61,7 +72,7 @@ class Evidence:
     selection
         How strongly taste may decide what is logged.
     audit
-        True labels of logged pairs that judge, if there are any.
+        True labels of these pairs, if there are any.
     exclude
         Pairs that are not spoken of, such as those that were trained on.
     loss, confidence, clip, sample, seed, depth
@@ -81,6 +92,28 @@ class Evidence:
     seed: Any
     depth: int = 5
 
+    @cached_property
+    def judging(self) -> LoggedPairs:
+        """The logged pairs that judge: those that are spoken of, standing for all that are.
+
+        Where none is left, survey and range still speak of those that nobody logged; what the log says is then of all.
+        """
+        pairs, exclude = self.pairs, self.exclude
+        try:
+            with suppress(AuditError):
+                return spoken_of(pairs, exclude)
+            # The audit has told the noise rates, and no more: all of its pairs are left out.
+            return spoken_of(replace(pairs, audited=None), exclude)
+        except (EmptyLogError, LabelError):
+            if self.survey is None and pairs.propensities.known:
+                raise
+            warn_caller(
+                "exclude leaves too few rows of the log to judge by: figures as logged and corrected are of all pairs, "
+                "and show a recommender that was trained on these rows better than it is",
+                OverlapWarning,
+            )
+            return replace(pairs, audited=None)
+
     @property
     def basis(self) -> Basis:
         """What answers for all pairs rest on: the firmest of what there is."""
@@ -88,7 +121,7 @@ class Evidence:
             return "survey"
         if not self.pairs.propensities.known:
             return "range"
-        return "known propensities" if self.pairs.audited is None else "audit"
+        return "known propensities" if self.judging.audited is None else "audit"
 
     @property
     def headline(self) -> str:
@@ -98,7 +131,7 @@ class Evidence:
     @property
     def audited(self) -> tuple[str, ...]:
         """Names of estimators that rest on the audit, if there is one."""
-        return () if self.pairs.audited is None else ("audited-dr",)
+        return () if self.judging.audited is None else ("audited-dr",)
 
     @property
     def lacking(self) -> str:
@@ -145,11 +178,8 @@ class Evidence:
         def is_liked(predictions: Array, labels: Array) -> Array:
             return labels
 
-        pairs = self.pairs
-        options: dict[str, Any] = {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
-        return estimate(  # type: ignore[no-any-return]
-            half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
-        )["ome-snips"]
+        problem = make_problem(half, self.judging, chosen("ome-snips", with_rates=True), loss=is_liked)
+        return dict(judge(problem, chosen("ome-snips", with_rates=True), self.noise, self.confidence))["ome-snips"]
 
     def strength(self) -> SelectionStrength | None:
         """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""

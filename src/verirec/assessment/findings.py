@@ -132,7 +132,7 @@ class Findings:
     Parameters
     ----------
     log
-        The log.
+        The rows that judge.
     propensities, propensity_diagnostics
         How likely pairs are to be logged, and how far that can be trusted.
     grid_propensities

@@ -77,7 +77,7 @@ def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
     if found.pairs is None or not found.estimators.log:
         return found
     try:
-        return found._replace(judged=_without(found.pairs, exclude))
+        return found._replace(judged=spoken_of(found.pairs, exclude))
     except (AuditError, EmptyLogError, LabelError):
         others = found.estimators.survey or found.estimators.ranged
         if exclude is None or not (by_default and others):
@@ -85,11 +85,25 @@ def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
         return found._replace(estimators=found.estimators._replace(log=[]))
 
 
-def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
+def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     """Leave pairs out: rows of theirs, their part of the grid and, where a recommender was trained on them, of chance.
 
     The rows of a log that was trained on are taken for the other part of a random split of one log. If they are among
     the rows to judge by, the propensities are those of both parts.
+
+    Parameters
+    ----------
+    pairs
+        All that may judge.
+    exclude
+        As in `estimate`; `None` leaves all.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], n_users=2, n_items=4)
+    >>> left = spoken_of(logged_pairs(log, np.full((2, 4), 0.5), None), ([0, 0], [1, 2]))
+    >>> len(left.log), left.n_cells, left.p.tolist()
+    (3, 6, [0.375, 0.375, 0.375])
     """
     if exclude is None:
         return pairs
@@ -98,7 +112,7 @@ def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     kept = np.flatnonzero(target.holds(log.users, log.items))
     part = judgeable(log if len(kept) == len(log) else log.select(kept))
     propensities = pairs.propensities if len(part) == len(log) else pairs.propensities.thinned(len(part) / len(log))
-    trained = training_rows(exclude)
+    trained = training_rows(exclude, log.shape)
     if trained:
         propensities = propensities.apart_from(trained / len(part))
     audited = None if pairs.audited is None else _among(pairs.audited, kept)
