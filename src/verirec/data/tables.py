@@ -24,6 +24,8 @@ from verirec.formatting import rows_in_words, short
 NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 """A number as text spells it."""
 
+_ISO: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[-+]\d{2}(:?\d{2})?)?)?$"
+
 FIELD_OF_ROLE: Final = {
     "rating": "labels",
     "timestamp": "timestamps",
@@ -148,6 +150,8 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     column = table[name]
     kind = column.type
     refuse_missing(column, f"column {name!r}")
+    if role == "timestamp" and is_text(kind):
+        return _moments(column, name)
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
@@ -155,6 +159,22 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     elif not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
         raise _not_numbers(column, name, LabelError if role == "rating" else DataError)
     return np.asarray(column.to_numpy())
+
+
+def _moments(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """Read dates and times that a frame holds as ISO text, as a text file's are; those with a zone become UTC."""
+    texts = column.cast(pa.string())
+    for kind in (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return np.asarray(texts.cast(kind).to_numpy())
+        except pa.ArrowInvalid:
+            continue
+    iso = pc.match_substring_regex(texts, _ISO).to_numpy()
+    rows = np.flatnonzero(~iso) if not iso.all() else np.arange(len(texts))
+    raise DataError(
+        f"column {name!r} must hold numbers, dates or ISO text such as 1998-03-01T12:30:00, all of one kind; not so in "
+        f"{rows_in_words(rows, len(texts))}, where row {rows[0]} has {short(texts[int(rows[0])].as_py())}"
+    )
 
 
 def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> DataError:
