@@ -158,7 +158,7 @@ def test_a_verdict_says_what_it_rests_on(found, surveyed):
         ({"basis": "survey", "survey": survey}, "a survey of 400 random pairs"),
         (audit, "propensities that are known and an audit of 300 pairs"),
         ({"basis": "known propensities"}, "propensities that are known"),
-        ({"basis": "range"}, "the log, even if liked pairs are logged at up to 20 times the odds"),
+        ({"basis": "range"}, "the log, if liked pairs are logged at 1 to 20 times the odds of others"),
     ):
         said = said_of(found, comparison(basis=changes["basis"]), **changes)[0]
         assert said == (

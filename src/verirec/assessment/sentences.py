@@ -13,6 +13,7 @@ from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
 MOST_NAMED: Final = 4
+_MOST_TIMES: Final = 1_000
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -44,6 +45,33 @@ def conclusions(found: Findings) -> list[str]:
         *_about_propensities(found),
         *_about_warnings(found),
     ]
+
+
+def about_taste(found: Findings) -> str:
+    """Say how much more readily people log what they like, where a survey tells; nothing where none does.
+
+    Examples
+    --------
+    >>> from verirec import SurveySample, simulate
+    >>> from verirec.assessment import assess
+    >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
+    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
+    >>> survey = SurveySample(users, items, world.true_labels[users, items])
+    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
+    'By the survey, people log what they like'
+    """
+    if found.strength is None:
+        return ""
+    value, low, high = found.strength.odds_ratio
+    told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
+    if low <= 1 <= high:
+        told += ": it cannot be told from selection by user and item alone"
+    return f"By the survey, people log what they like {told}."
+
+
+def _times(ratio: float) -> str:
+    """Two digits of a factor; beyond any sense, so many."""
+    return f"over {_MOST_TIMES:,}" if ratio > _MOST_TIMES else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def coverage(found: Findings, recommender: AssessedRecommender) -> str:
@@ -202,7 +230,8 @@ def _by_what(found: Findings) -> str:
     if found.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if found.basis == "range":
-        return f"the log, even if liked pairs are logged at up to {np.exp(found.selection.high):.0f} times the odds"
+        low, high = np.exp(found.selection.low), np.exp(found.selection.high)
+        return f"the log, if liked pairs are logged at {low:.2g} to {high:.2g} times the odds of others"
     return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
 
 

@@ -56,14 +56,15 @@ def train_command(
     """
     catalogue = methods_module().catalogue
     recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
-    rates = noise.rates
     recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
     _keep_what_is_there(out, force=force, resume=resume)
     with Console(stderr=True).status("Reading the log"):
         table = log.load(propensity.propensity_column)
+        propensities = propensity.fit(table)
+        rates = noise.known_rates(table, log.columns, propensities)
         given = {
-            "propensities": propensity.fit(table),
+            "propensities": propensities,
             "audit": noise.read_audit(table, log.columns),
             # Rows that were shown at random are in the log, and are trained on.
             "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),

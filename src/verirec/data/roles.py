@@ -147,5 +147,16 @@ class TruthRoles(Roles):
     person: str | None = None
 
 
+@dataclass(frozen=True)
+class ReaskRoles(TruthRoles):
+    """Columns of a file of second answers, each by whoever gave the first; a plan that was filled in has them too."""
+
+    usual_names = _USUAL_NAMES | {
+        "rating": frozenset(["answer", "secondanswer", "secondlabel", "truelabel", "label", "rating"])
+    }
+    preferred = frozenset(["answer", "secondanswer", "secondlabel"])
+    rating_word = "answer"
+
+
 def _plain(column: str) -> str:
     return "".join(filter(str.isalnum, column)).lower()
