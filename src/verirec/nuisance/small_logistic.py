@@ -55,7 +55,7 @@ def fit_small(
 
     def loss(coefficients: Array) -> float:
         logits, apart = offset + features @ coefficients, coefficients - prior
-        return float(weights @ (np.logaddexp(0, logits) - labels * logits) + np.sum(penalty * apart**2) / 2)
+        return float(weights @ (np.logaddexp(0, logits) - labels * logits) + (penalty * apart) @ apart / 2)
 
     reached = loss(found)
     for _ in range(_STEPS):
