@@ -179,7 +179,8 @@ class Evidence:
             return labels
 
         problem = make_problem(half, self.judging, chosen("ome-snips", with_rates=True), loss=is_liked)
-        return dict(judge(problem, chosen("ome-snips", with_rates=True), self.noise, self.confidence))["ome-snips"]
+        found = judge(problem, chosen("ome-snips", with_rates=True), self.noise, self.confidence)["ome-snips"]
+        return found
 
     def strength(self) -> SelectionStrength | None:
         """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""
