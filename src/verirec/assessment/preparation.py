@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
 from verirec.checks import one_of
-from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate
+from verirec.estimation.gathering import audit_within
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
@@ -85,7 +83,7 @@ def prepare(
     pairs = LoggedPairs(judgeable(held.judging), likely if held.training is None else likely.thinned(held.share))
     if wishes.calibrate is not None and predictions:
         predictions, pairs = _calibrated(predictions, pairs, wishes.calibrate, seed)
-    audit = labels.audit if pairs.log is whole else _audit_within(labels.audit, pairs.log)
+    audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     evidence = Evidence(
         pairs=replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log)),
         audit=audit,
@@ -113,15 +111,6 @@ def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | Non
     if survey is None and log.unbiased is not None and log.unbiased.any():
         return SurveySample.from_unbiased(log)
     return survey
-
-
-def _audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:
-    """Return the audited ones among the rows that judge; those of other parts have told the noise rates already."""
-    if audit is None:
-        return None
-    keys = cell_keys(audit.users, audit.items, log.n_items)
-    inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
-    return audit.select(inside) if inside.any() else None
 
 
 def _calibrated(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import Chosen, chosen_by_source
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
@@ -126,6 +127,22 @@ def _among(audited: AuditedRows, kept: npt.NDArray[np.int64]) -> AuditedRows:
         raise AuditError(f"all {len(inside):,} audited pairs are among those that are left out")
     rows = np.searchsorted(kept, audited.rows[inside])
     return AuditedRows(rows, audited.true_labels[inside], audited.probabilities[inside])
+
+
+def audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:
+    """Return the audited pairs that are among a log's rows, such as those of a part that judges; `None` if none is.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
+    >>> audit_within(AuditSample([0, 0], [0, 1], [1, 1]), log.select([0, 2])).items.tolist()
+    [0]
+    """
+    if audit is None:
+        return None
+    keys = cell_keys(audit.users, audit.items, log.n_items)
+    inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
+    return audit.select(inside) if inside.any() else None
 
 
 def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPairs:
