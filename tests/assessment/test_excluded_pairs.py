@@ -1,4 +1,4 @@
-"""Pairs that an assessment does not speak of: its figures are those of the single calls that leave the same pairs out."""
+"""Pairs that an assessment does not speak of: its figures are those of the single calls that leave them out too."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_rows_that_are_held_out_speak_of_the_pairs_that_are_not_trained_on(world
 
 
 def test_a_pair_that_two_logs_have_was_trained_on_once(world, parts, given):
-    """A log trained on beforehand and a part that is held out now overlap: neither the pairs nor their chance double."""
+    """A log trained on before and a part that is held out now overlap: neither the pairs nor their chance double."""
     train, log = parts[0], world.log
     options = {"noise_rates": RATES, "propensities": vr.GivenPropensity(world.propensities), "hold_out": 0.5}
     found = assess(log, given, exclude=train, **options)
@@ -140,6 +140,26 @@ def test_an_audit_that_is_left_out_has_told_the_rates_and_no_more(world, given):
     found = assess(log, given, audit=audit, propensities=vr.GivenPropensity(world.propensities), exclude=exclude)
     assert (found.noise_source, found.basis) == ("an audit of 400 pairs", "known propensities")
     assert "audited-dr" not in found.recommenders["sharp"].estimates
+
+
+def test_what_a_survey_lacks_is_told_by_its_pairs_that_are_spoken_of(world, given):
+    """Of 400 surveyed pairs three dislikes are left: nothing is established, whatever the interval says."""
+    survey = survey_of(world)
+    gone = np.flatnonzero(survey.labels == 0)[:-3]
+    found = assess(world.log, given, survey=survey, exclude=(survey.users[gone], survey.items[gone]))
+    (one,) = found.comparisons
+    left = len(survey) - len(gone)
+    assert one.lacking.startswith(f"only 3 of {left} surveyed pairs are disliked: nothing is established")
+    assert one.lacking in found.warnings
+    assert (one.established, found.verdicts[0]["established"]) == (None, False)
+    assert one._ahead(one.deciding) is not None
+
+
+def test_the_estimate_to_go_by_is_one_and_the_same(world, given):
+    audit = truths(world, world.log, np.arange(300))
+    for more in ({"audit": audit}, {"noise_rates": RATES}, {"survey": survey_of(world)}):
+        for one in assess(world.log, given, **more).recommenders.values():
+            assert one.headline == one.estimates.headline
 
 
 def test_where_all_rows_are_left_out_only_labels_and_ranges_can_speak(world, given):

@@ -30,6 +30,7 @@ from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
+from verirec.estimation.survey.draws import target_of
 from verirec.estimation.survey.problem import Losses, survey_results
 from verirec.exceptions import (
     AuditError,
@@ -49,7 +50,7 @@ Array = npt.NDArray[np.float64]
 
 RANGE_SAMPLE: Final = 4_000_000
 SURVEYED: Final = ("survey", "survey-ppi")
-HEADLINES: Final[dict[Basis, str]] = {
+ESTIMATE_OF_BASIS: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
     "audit": "audited-dr",
     "known propensities": "ome-dr",
@@ -126,17 +127,23 @@ class Evidence:
     @property
     def headline(self) -> str:
         """Name of the estimate to go by."""
-        return HEADLINES[self.basis]
+        return ESTIMATE_OF_BASIS[self.basis]
 
     @property
     def audited(self) -> tuple[str, ...]:
         """Names of estimators that rest on the audit, if there is one."""
         return () if self.judging.audited is None else ("audited-dr",)
 
-    @property
+    @cached_property
     def lacking(self) -> str:
-        """Why a survey establishes nothing, if it does not."""
-        return "" if self.survey is None else self.survey.lacking
+        """Why a survey establishes nothing, if it does not: by those of its pairs that are spoken of."""
+        if self.survey is None:
+            return ""
+        with warnings.catch_warnings():
+            # What a survey is to be warned of is said where the recommenders are judged by it.
+            warnings.simplefilter("ignore", SurveyWarning)
+            target = target_of(self.survey, self.pairs.log, self.exclude)
+        return self.survey.select(target.holds(self.survey.users, self.survey.items)).lacking
 
     def problem(
         self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
@@ -178,9 +185,9 @@ class Evidence:
         def is_liked(predictions: Array, labels: Array) -> Array:
             return labels
 
-        problem = make_problem(half, self.judging, chosen("ome-snips", with_rates=True), loss=is_liked)
-        found = judge(problem, chosen("ome-snips", with_rates=True), self.noise, self.confidence)["ome-snips"]
-        return found
+        weighted = chosen("ome-snips", with_rates=True)
+        problem = make_problem(half, self.judging, weighted, loss=is_liked)
+        return judge(problem, weighted, self.noise, self.confidence)["ome-snips"]  # type: ignore[no-any-return]
 
     def strength(self) -> SelectionStrength | None:
         """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""
