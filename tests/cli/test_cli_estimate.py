@@ -256,7 +256,7 @@ def test_what_is_calibrated_is_judged_by_the_audited_ones_of_the_other_rows(figu
     shown = figures("log.csv", "--predictions", stars, *given)["recommenders"]["stars"]
     log = vr.read_log(folder / "log.csv")
     p, audit = vr.LogisticPropensity().fit(log), vr.AuditSample.from_file(folder / "audit.csv", log)
-    rates = vr.AuditNoiseRates().fit(log, audit=audit, propensities=p)
+    rates = vr.AuditNoiseRates().fit(log, audit=audit)
     apart, rest = apart_for_calibration(LoggedPairs(log, p), random_state=3)
     among = np.isin(audit.users * SHAPE[1] + audit.items, rest.log.users * SHAPE[1] + rest.log.items)
     assert 0 < among.sum() < len(audit)

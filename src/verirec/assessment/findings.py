@@ -102,6 +102,12 @@ class Comparison:
         """The one that is better in the log as it stands, if that leaves no doubt."""
         return self._ahead(self.naive)
 
+    @property
+    def not_established_from(self) -> float | None:
+        """Of a range, the smallest largest delta at which nothing is established; `None` if something is all along."""
+        found: float | None = self.deciding.diagnostics.get("not_established_from") if self.basis == "range" else None
+        return found
+
     def other(self, name: str) -> str:
         """Return the other of the two."""
         return self.second if name == self.first else self.first

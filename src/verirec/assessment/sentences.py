@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from verirec.assessment.findings import AssessedRecommender, Comparison, Findings
+from verirec.assessment.findings import AssessedRecommender, Basis, Comparison, Findings
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
@@ -14,6 +14,8 @@ from verirec.losses import NoiseRegion
 MOST_VERDICTS: Final = 12
 MOST_NAMED: Final = 4
 _MOST_TIMES: Final = 1_000
+_BY_P: Final[tuple[Basis, ...]] = ("known propensities", "audit")
+"""What rests on how likely pairs are to be logged."""
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -107,9 +109,47 @@ def _about_the_log_alone(found: Findings) -> list[str]:
     rest = "" if len(named) == len(ranges) else " (the table has the others)"
     return [
         f"{who} cannot tell {what}.",
-        "If people log what they like more readily than popularity and activity explain (as on two public data sets, "
-        f"where the odds were 1.8 to 15 times as high), the true {found.loss} loss lies {_listed(within)}{rest}.",
+        f"If {_supposed(found)} (on two public data sets it was 1.8 to 15 times), the true {found.loss} loss lies "
+        f"{_listed(within)}{rest}.",
+        *_about_less_taste(found),
     ]
+
+
+def _about_less_taste(found: Findings) -> list[str]:
+    """Say how little taste would have to decide what is logged for the log to tell two apart."""
+    limits = {f"{one.first} and {one.second}": open_from(one, found) for one in found.comparisons}
+    named = [f"of {pair} (below {limit} times the odds)" for pair, limit in limits.items() if limit]
+    if not named:
+        return []
+    rest = "" if len(named) <= MOST_NAMED else "; the table has the others"
+    return [f"If taste decided less, this log would tell which is better {_listed(named[:MOST_NAMED])}{rest}."]
+
+
+def open_from(one: Comparison, found: Findings) -> str:
+    """Return the odds ratio from which a range leaves open which of two is better; nothing if all of it does, or none.
+
+    Examples
+    --------
+    >>> from verirec import NoiseRates, simulate
+    >>> from verirec.assessment import assess
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
+    >>> found = assess(world.log, given, noise_rates=NoiseRates(0.2, 0.1))
+    >>> float(open_from(found.comparisons[0], found)) > 1
+    True
+    """
+    delta = one.not_established_from
+    return "" if delta is None or delta <= found.selection.low else _times(float(np.exp(delta)))
+
+
+def _supposed(found: Findings) -> str:
+    """Say how strongly taste is thought to decide what is logged."""
+    low, high = (_times(float(np.exp(end))) for end in (found.selection.low, found.selection.high))
+    return (
+        f"liked pairs are logged at {low} to {high} times the odds of others"
+        if low != high
+        else (f"liked pairs are logged at {high} times the odds of others")
+    )
 
 
 def _listed(parts: list[str]) -> str:
@@ -189,13 +229,20 @@ def _verdict(one: Comparison, found: Findings) -> str:
             "have different ones ahead, a sign that the propensities are wrong."
         )
     if better is None:
-        why = f": {one.lacking}" if one.lacking else ""
+        limit = open_from(one, found)
+        why = (
+            f" if liked pairs are logged at {limit} times the odds of others or more"
+            if limit
+            else f": {one.lacking}"
+            if one.lacking
+            else ""
+        )
         return f"Whether {one.first} or {one.second} is better is not established{why}."
     known = (
         f"{better} is better than {one.other(better)}: its true {found.loss} loss is lower by {_lead(one.deciding)}, "
-        f"established by {_by_what(found)}{_beside(one, better)}"
+        f"established by {_by_what(one, found)}{_beside(one, better)}"
     )
-    if one.basis not in ("audit", "known propensities") or one.flip_factor > MOST_GAMMA:
+    if one.basis not in _BY_P or one.flip_factor > MOST_GAMMA:
         return f"{known}."
     return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
 
@@ -225,14 +272,13 @@ def _lead(difference: Estimate | EstimateRange) -> str:
     return f"{abs(difference.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def _by_what(found: Findings) -> str:
+def _by_what(one: Comparison, found: Findings) -> str:
     """Say what a verdict rests on."""
-    if found.basis == "survey" and found.survey is not None:
+    if one.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
-    if found.basis == "range":
-        low, high = np.exp(found.selection.low), np.exp(found.selection.high)
-        return f"the log, if liked pairs are logged at {low:.2g} to {high:.2g} times the odds of others"
-    return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
+    if one.basis == "range":
+        return f"the log, if {_supposed(found)}"
+    return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
 
 
 def _beside(one: Comparison, better: str) -> str:
@@ -246,19 +292,24 @@ def _beside(one: Comparison, better: str) -> str:
 
 
 def _about_conditions(found: Findings) -> list[str]:
-    """Say what all of it rests on, and how wrong that may be."""
-    if not found.recommenders or found.basis == "range":
-        return []
-    if found.basis == "survey":
-        return [
-            "This holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
-            "pairs were drawn at random."
-        ]
+    """Say what all of it rests on, and how wrong that may be; where parts rest on different things, of each part."""
     settled = [one for one in found.comparisons if one.established]
-    rests = f"All this holds if {found.propensities.assumption}; no log can tell whether that is so."
-    if settled and min(one.flip_factor for one in settled) > MOST_GAMMA:
-        rests += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
-    return [rests]
+    rests = {found.basis if one.covered is None else _BY_P[0] for one in found.recommenders.values()}
+    rests |= {one.basis for one in settled if one.basis is not None}
+    said = []
+    if "survey" in rests:
+        what = "This" if rests == {"survey"} else "What rests on the survey"
+        said.append(
+            f"{what} holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
+            "pairs were drawn at random."
+        )
+    if rests & set(_BY_P):
+        what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
+        said.append(f"{what} holds if {found.propensities.assumption}; no log can tell whether that is so.")
+        factors = [one.flip_factor for one in settled if one.basis in _BY_P]
+        if factors and min(factors) > MOST_GAMMA:
+            said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
+    return said
 
 
 def _about_what_was_not_compared(found: Findings) -> list[str]:
@@ -286,7 +337,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
 
 def _about_propensities(found: Findings) -> list[str]:
     """Say what speaks against the propensities, where a verdict rests on them."""
-    if found.basis not in ("audit", "known propensities"):
+    if found.basis not in _BY_P and not any(one.established and one.basis in _BY_P for one in found.comparisons):
         return []
     return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 
