@@ -9,7 +9,7 @@ import verirec as vr
 from refusals import check_refusal
 from verirec.assessment import assess
 from verirec.assessment.training import hold_out_rows
-from verirec.exceptions import EmptyLogError
+from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.nuisance.propensities import as_propensities
 
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -160,6 +160,71 @@ def test_the_estimate_to_go_by_is_one_and_the_same(world, given):
     for more in ({"audit": audit}, {"noise_rates": RATES}, {"survey": survey_of(world)}):
         for one in assess(world.log, given, **more).recommenders.values():
             assert one.headline == one.estimates.headline
+
+
+# What to ask
+
+
+def test_a_plan_goes_by_all_that_the_assessment_knows(world, parts, given):
+    """By the survey there is, of the pairs that are spoken of, and not of those that are left out."""
+    train, held_out = parts
+    survey = survey_of(world, 100)
+    close = {"sharp": given["sharp"], "sharper": 0.05 + 0.9 * world.preferences}
+    found = assess(held_out, close, noise_rates=RATES, survey=survey, exclude=train)
+    (one,) = found.comparisons
+    assert one.established is None
+    width = float(np.clip(abs(one.deciding.value) / 2, 0.005, 0.03))
+    alone = vr.plan_labels(
+        held_out, close, half_width=width, purpose="difference", pilot=survey, exclude=train, guess=RATES
+    )
+    assert found.plan.to_frame().equals(alone.to_frame())
+    assert "the pilot's" in found.plan.assumes
+    asked, trained = (set(zip(one.users.tolist(), one.items.tolist(), strict=True)) for one in (found.plan, train))
+    assert not asked & trained
+
+
+def test_answers_with_noise_in_them_are_no_pilot(world, given, monkeypatch):
+    asked, random = [], np.random.default_rng(0)
+    monkeypatch.setattr("verirec.assessment.planning.plan_labels", lambda *_, **options: asked.append(options))
+    close = {"sharp": given["sharp"], "nearly": np.clip(given["sharp"] + random.normal(0, 0.02, SHAPE), 0.05, 0.95)}
+    clean = survey_of(world, 100)
+    noisy = vr.SurveySample(clean.users, clean.items, clean.labels, noisy=True)
+    for survey in (clean, noisy):
+        found = assess(world.log, close, noise_rates=RATES, survey=survey)
+        assert found.comparisons[0].established is None
+    assert [options["pilot"] for options in asked] == [clean, None]
+
+
+def test_clipped_predictions_are_planned_for(world):
+    certain = {"yes": (world.preferences > 0.5) * 1.0, "no": (world.preferences > 0.55) * 1.0}
+    found = assess(world.log, certain, noise_rates=RATES, clip=0.1)
+    assert found.plan is not None
+    assert any("verirec plan chooses them" in sentence for sentence in found.conclusions)
+
+
+def test_where_propensities_are_known_logged_pairs_are_planned_too(world, given):
+    close = {"sharp": given["sharp"], "sharper": 0.05 + 0.9 * world.preferences}
+    found = assess(world.log, close, propensities=vr.GivenPropensity(world.propensities))
+    assert found.comparisons[0].established is None
+    logged = int(found.plan.logged.sum())
+    assert logged > 0
+    assert any(f"an audit of {logged:,} logged pairs would give" in one.lower() for one in found.conclusions)
+
+
+def test_where_no_number_of_pairs_would_do_there_is_no_plan(world, given):
+    same = {"one": given["sharp"], "same": given["sharp"]}
+    assert assess(world.log, same, noise_rates=RATES).plan is None
+
+
+def test_any_other_mistake_in_planning_is_told(world, given, monkeypatch):
+    def broken(*_, **__):
+        raise ParameterError("broken")
+
+    monkeypatch.setattr("verirec.assessment.planning.plan_labels", broken)
+    check_refusal(lambda: assess(world.log, given, noise_rates=RATES), ParameterError, "broken")
+
+
+# Nothing left
 
 
 def test_where_all_rows_are_left_out_only_labels_and_ranges_can_speak(world, given):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,24 +23,13 @@ from verirec.estimation import (
     selection_strength,
 )
 from verirec.estimation.catalogue import chosen
-from verirec.estimation.gathering import spoken_of
 from verirec.estimation.inference import judge
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
-from verirec.estimation.survey.draws import target_of
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import (
-    AuditError,
-    EmptyLogError,
-    LabelError,
-    NoiseRateError,
-    OverlapWarning,
-    SurveyWarning,
-    VerirecError,
-    warn_caller,
-)
+from verirec.exceptions import NoiseRateError, SurveyWarning, VerirecError
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -66,6 +54,8 @@ class Evidence:
     ----------
     pairs
         The logged pairs at hand, with their propensities and their audit.
+    judging
+        Those of them that judge: that are spoken of, standing for all that are.
     noise
         Rates, or a region of them.
     survey
@@ -76,44 +66,26 @@ class Evidence:
         True labels of these pairs, if there are any.
     exclude
         Pairs that are not spoken of, such as those that were trained on.
+    lacking
+        Why the survey establishes nothing, as a sentence; empty if nothing is lacking.
     loss, confidence, clip, sample, seed, depth
         As in `estimate` and, the depth, in `estimate_ranking`.
     """
 
     pairs: LoggedPairs
+    judging: LoggedPairs
     noise: NoiseRates | GroupedNoiseRates | NoiseRegion
     survey: SurveySample | None
     selection: SelectionRange
     audit: AuditSample | None
     exclude: Any
+    lacking: str
     loss: LossLike
     confidence: float
     clip: float | None
     sample: int | None
     seed: Any
     depth: int = 5
-
-    @cached_property
-    def judging(self) -> LoggedPairs:
-        """The logged pairs that judge: those that are spoken of, standing for all that are.
-
-        Where none is left, survey and range still speak of those that nobody logged; what the log says is then of all.
-        """
-        pairs, exclude = self.pairs, self.exclude
-        try:
-            with suppress(AuditError):
-                return spoken_of(pairs, exclude)
-            # The audit has told the noise rates, and no more: all of its pairs are left out.
-            return spoken_of(replace(pairs, audited=None), exclude)
-        except (EmptyLogError, LabelError):
-            if self.survey is None and pairs.propensities.known:
-                raise
-            warn_caller(
-                "exclude leaves too few rows of the log to judge by: figures as logged and corrected are of all pairs, "
-                "and show a recommender that was trained on these rows better than it is",
-                OverlapWarning,
-            )
-            return replace(pairs, audited=None)
 
     @property
     def basis(self) -> Basis:
@@ -133,17 +105,6 @@ class Evidence:
     def audited(self) -> tuple[str, ...]:
         """Names of estimators that rest on the audit, if there is one."""
         return () if self.judging.audited is None else ("audited-dr",)
-
-    @cached_property
-    def lacking(self) -> str:
-        """Why a survey establishes nothing, if it does not: by those of its pairs that are spoken of."""
-        if self.survey is None:
-            return ""
-        with warnings.catch_warnings():
-            # What a survey is to be warned of is said where the recommenders are judged by it.
-            warnings.simplefilter("ignore", SurveyWarning)
-            target = target_of(self.survey, self.pairs.log, self.exclude)
-        return self.survey.select(target.holds(self.survey.users, self.survey.items)).lacking
 
     def problem(
         self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]

@@ -18,7 +18,8 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.sentences import about_taste, conclusions, coverage, open_from
+from verirec.assessment.range_sentences import open_from
+from verirec.assessment.sentences import about_taste, conclusions, coverage
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.pages.figures import as_svg

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from verirec.assessment.findings import AssessedRecommender, Basis, Comparison, Findings
+from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed, times
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
-MOST_NAMED: Final = 4
-_MOST_TIMES: Final = 1_000
 _BY_P: Final[tuple[Basis, ...]] = ("known propensities", "audit")
 """What rests on how likely pairs are to be logged."""
 
@@ -36,7 +33,7 @@ def conclusions(found: Findings) -> list[str]:
     """
     return [
         *_about_rates_that_do_not_fit(found),
-        *_about_the_log_alone(found),
+        *about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
         *_about_levels(found),
@@ -54,6 +51,7 @@ def about_taste(found: Findings) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from verirec import SurveySample, simulate
     >>> from verirec.assessment import assess
     >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
@@ -65,15 +63,10 @@ def about_taste(found: Findings) -> str:
     if found.strength is None:
         return ""
     value, low, high = found.strength.odds_ratio
-    told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
+    told = f"{times(value)} times as readily as what they do not like ({times(low)} to {times(high)} times, in odds)"
     if low <= 1 <= high:
         told += ": it cannot be told from selection by user and item alone"
     return f"By the survey, people log what they like {told}."
-
-
-def _times(ratio: float) -> str:
-    """Two digits of a factor; beyond any sense, so many."""
-    return f"over {_MOST_TIMES:,}" if ratio > _MOST_TIMES else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def coverage(found: Findings, recommender: AssessedRecommender) -> str:
@@ -92,75 +85,6 @@ def coverage(found: Findings, recommender: AssessedRecommender) -> str:
     )
 
 
-def _about_the_log_alone(found: Findings) -> list[str]:
-    """Say what a log without a survey cannot tell, and what it leaves open."""
-    ranges = {
-        name: one.estimates["range"]
-        for name, one in found.recommenders.items()
-        if one.estimates is not None and one.headline == "range"
-    }
-    if not ranges or any(one.established for one in found.comparisons):
-        return []
-    what = "which recommender is better" if len(ranges) > 1 else f"how good {next(iter(ranges))} is"
-    asked = not isinstance(found.noise, NoiseRegion) and found.noise_source != "given"
-    who = f"This log, even with {found.noise_source}," if asked else "This log alone"
-    named = list(ranges.items())[:MOST_NAMED]
-    within = [f"between {_ends(one.interval)} for {name}" for name, one in named]
-    rest = "" if len(named) == len(ranges) else " (the table has the others)"
-    return [
-        f"{who} cannot tell {what}.",
-        f"If {_supposed(found)} (on two public data sets it was 1.8 to 15 times), the true {found.loss} loss lies "
-        f"{_listed(within)}{rest}.",
-        *_about_less_taste(found),
-    ]
-
-
-def _about_less_taste(found: Findings) -> list[str]:
-    """Say how little taste would have to decide what is logged for the log to tell two apart."""
-    limits = {f"{one.first} and {one.second}": open_from(one, found) for one in found.comparisons}
-    named = [f"of {pair} (below {limit} times the odds)" for pair, limit in limits.items() if limit]
-    if not named:
-        return []
-    rest = "" if len(named) <= MOST_NAMED else "; the table has the others"
-    return [f"If taste decided less, this log would tell which is better {_listed(named[:MOST_NAMED])}{rest}."]
-
-
-def open_from(one: Comparison, found: Findings) -> str:
-    """Return the odds ratio from which a range leaves open which of two is better; nothing if all of it does, or none.
-
-    Examples
-    --------
-    >>> from verirec import NoiseRates, simulate
-    >>> from verirec.assessment import assess
-    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
-    >>> given = {"sharp": 0.1 + 0.8 * world.preferences, "blunt": 0.4 + 0.2 * world.preferences}
-    >>> found = assess(world.log, given, noise_rates=NoiseRates(0.2, 0.1))
-    >>> float(open_from(found.comparisons[0], found)) > 1
-    True
-    """
-    delta = one.not_established_from
-    return "" if delta is None or delta <= found.selection.low else _times(float(np.exp(delta)))
-
-
-def _supposed(found: Findings) -> str:
-    """Say how strongly taste is thought to decide what is logged."""
-    low, high = (_times(float(np.exp(end))) for end in (found.selection.low, found.selection.high))
-    return (
-        f"liked pairs are logged at {low} to {high} times the odds of others"
-        if low != high
-        else (f"liked pairs are logged at {high} times the odds of others")
-    )
-
-
-def _listed(parts: list[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:.3f} and {ends[1]:.3f}"
-
-
 def _about_asking(found: Findings) -> list[str]:
     """Say how many pairs to ask about, and what that would give."""
     plan = found.plan
@@ -172,7 +96,11 @@ def _about_asking(found: Findings) -> list[str]:
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
     in_all = "" if found.survey is None else " in all"
-    return [f"A survey of {len(plan):,} random pairs{in_all} would give {reach}{enough}; verirec plan chooses them."]
+    logged = int(plan.logged.sum())
+    kinds = [f"a survey of {len(plan) - logged:,} random pairs{in_all}"] if logged < len(plan) else []
+    kinds += [f"an audit of {logged:,} logged pairs"] if logged else []
+    asked = " and ".join(kinds)
+    return [f"{asked[0].upper()}{asked[1:]} would give {reach}{enough}; verirec plan chooses them."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -262,7 +190,7 @@ def _about_levels(found: Findings) -> list[str]:
     if not named:
         return []
     rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
-    return [f"The true {found.loss} loss is {_listed(named[:MOST_NAMED])}{rest}."]
+    return [f"The true {found.loss} loss is {listed(named[:MOST_NAMED])}{rest}."]
 
 
 def _lead(difference: Estimate | EstimateRange) -> str:
@@ -277,7 +205,7 @@ def _by_what(one: Comparison, found: Findings) -> str:
     if one.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if one.basis == "range":
-        return f"the log, if {_supposed(found)}"
+        return f"the log, if {supposed(found)}"
     return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
 
 
@@ -319,7 +247,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
     if ranked:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
-            f"{_listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
+            f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
             "--calibrate makes probabilities of them."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
@@ -327,11 +255,11 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         return told
     if any({one.first, one.second} <= set(partial) for one in found.comparisons):
         where = "cover some of the logged pairs only: two of them can be compared where these are the same."
-        return [*told, f"{_listed(partial)} {where}"]
+        return [*told, f"{listed(partial)} {where}"]
     whom = "each other" if len(partial) == len(found.recommenders) else "the others"
     return [
         *told,
-        f"{_listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
+        f"{listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
 
 
