@@ -8,6 +8,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.assessment import assess
+from verirec.assessment.page import assessment_page
 from verirec.assessment.training import hold_out_rows
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.nuisance.propensities import as_propensities
@@ -240,3 +241,13 @@ def test_where_all_rows_are_left_out_only_labels_and_ranges_can_speak(world, giv
         assert ours.interval == pytest.approx(alone[alone.headline].interval, rel=1e-9)
     known = {"propensities": vr.GivenPropensity(world.propensities), "noise_rates": RATES, "exclude": log}
     check_refusal(lambda: assess(log, given, **known), EmptyLogError, "at least 2 rows; the log has 0")
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_the_page_says_that_pairs_are_left_out(world, parts, given, left_out):
+    exclude = parts[0] if left_out else None
+    known = vr.GivenPropensity(world.propensities)
+    page = assessment_page(assess(world.log, given, noise_rates=RATES, propensities=known, exclude=exclude))
+    said = " ".join(page.split())
+    assert ("rated or not, but for those left out; smaller" in said) == left_out
+    assert ("ranks all items, those left out among them" in said) == left_out

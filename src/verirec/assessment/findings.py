@@ -151,6 +151,8 @@ class Findings:
         How much more readily people log what they like, where a survey tells.
     basis
         What the headlines of recommenders for all pairs rest on.
+    excludes
+        Whether there are pairs that are not spoken of.
     trained
         Names of recommenders that were trained on the rows that were not held out.
     recommenders, comparisons
@@ -195,5 +197,6 @@ class Findings:
     liked_corrected: Estimate | EstimateRange
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
+    excludes: bool = False
     trained: tuple[str, ...] = ()
     origin: Origin = field(default_factory=Origin)

@@ -143,6 +143,7 @@ def assess(
         liked_corrected=liked,
         warnings=_told(caught),
         truth=known,
+        excludes=evidence.exclude is not None,
         trained=found.trained,
     )
 
