@@ -117,6 +117,8 @@ class RangeProblem:
         if not isinstance(selection, SelectionRange):
             raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
         keys = np.unique(excluded_keys(exclude, pairs.log.shape))
+        if len(keys) == pairs.log.n_cells:
+            raise ParameterError("exclude leaves no pair to speak of: it has all pairs of the grid")
         return cls(LoggedPairs(self_selected(pairs.log), pairs.propensities), selection, noise, keys, **options)
 
     @cached_property

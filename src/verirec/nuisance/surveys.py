@@ -25,6 +25,7 @@ FEWEST: Final = 10
 """Labels of a class below which nothing is established."""
 FEWEST_WORTH: Final = 30.0
 """What pairs with unequal probabilities must be worth, in pairs that are as likely."""
+_MOST_UNEVEN: Final = 1e12
 BEYOND_CHANCE: Final = 4.0
 """Standard errors above which nobody blames chance."""
 
@@ -111,10 +112,18 @@ class SurveySample:
                     f"the survey's probabilities must be finite and above 0; {int(wrong.sum()):,} of {len(values):,} "
                     f"are not (row {int(np.flatnonzero(wrong)[0])} has {values[wrong][0]:g})"
                 )
+            if values.max() / _MOST_UNEVEN > values.min():
+                raise SurveyError(
+                    f"the survey's probabilities must be within a factor of {_MOST_UNEVEN:g} of each other; they are "
+                    f"from {values.min():g} to {values.max():g}"
+                )
             self._set("probabilities", values)
         if self.clusters is not None:
-            given = as_array("the survey's clusters", self.clusters, error=SurveyError)
-            self._set("clusters", np.unique(self._of_each("clusters", given), return_inverse=True)[1])
+            given = self._of_each("clusters", as_array("the survey's clusters", self.clusters, error=SurveyError))
+            try:
+                self._set("clusters", np.unique(given, return_inverse=True)[1])
+            except TypeError:
+                raise SurveyError("the survey's clusters must be numbers or text, all of one kind") from None
         if self.frame is not None:
             frame = np.unique(checked_positions("the survey's frame", self.frame, int(np.iinfo(np.int32).max)))
             outside = int((~np.isin(self.users, frame)).sum())

@@ -380,7 +380,7 @@ BAD = [
         ParameterError,
         "nothing to tell apart",
     ),
-    ({"pilot": "pilot.csv"}, ParameterError, "pilot must be a SurveySample; got str"),
+    ({"pilot": "pilot.csv"}, SurveyError, "pilot must be a SurveySample; got str"),
     ({"exclude": "all"}, ParameterError, "exclude must be"),
     ({"guess": (0.2, 0.1), "recommenders": None}, ParameterError, "guess must be a NoiseRates; got tuple"),
     ({"loss": "hinge"}, ParameterError, "loss"),

@@ -113,10 +113,7 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
     Where nobody says which users could have been asked, and the pairs are of far fewer users than random ones would
     be, these users are the frame.
     """
-    if not isinstance(survey, SurveySample):
-        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
-    for name, size in (("users", log.n_users), ("items", log.n_items)):
-        checked_positions(f"the survey's {name}", getattr(survey, name), size)
+    check_survey(survey, log)
     frame = survey.frame
     if frame is not None:
         checked_positions("the survey's frame", frame, log.n_users)
@@ -128,6 +125,14 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
             SurveyWarning,
         )
     return Target.of(log.shape, frame, exclude)
+
+
+def check_survey(survey: Any, log: FeedbackLog, name: str = "survey") -> None:
+    """Refuse what is no survey, and one whose pairs are not of the log's grid."""
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"{name} must be a SurveySample; got {type(survey).__name__}")
+    for side, size in (("users", log.n_users), ("items", log.n_items)):
+        checked_positions(f"the {name}'s {side}", getattr(survey, side), size)
 
 
 def _few_users(survey: SurveySample, n_users: int) -> bool:
