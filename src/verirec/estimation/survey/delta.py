@@ -238,7 +238,7 @@ class DeltaLine:
         by_draw, by_rates = moved.by_delta * self.of_delta[0], self.by_rates(difference, moved)
         rows = self.row_variance(difference, moved)
         variance = {
-            "survey": _by_cluster(totals(draws.clusters, by_draw, draws.groups), draws, 1),
+            "survey": draws.variance(totals(draws.clusters, by_draw, draws.groups)),
             **rows,
             "noise_rates": self._of_rates(by_rates),
             "sample": expected[1],
@@ -247,7 +247,7 @@ class DeltaLine:
         if not np.isfinite(error):
             raise PredictionError("the losses of these predictions are too large to add up their squares")
         test = self._against(value, ppi, by_draw, by_rates, sum(rows.values()), expected[1])
-        reach = float(stdtrit(max(draws.groups - 2, 1), (1 + confidence) / 2)) * error
+        reach = float(stdtrit(draws.freedom, (1 + confidence) / 2)) * error
         facts = draws.facts | more | self.tilt.facts() | {"against": "survey-ppi", "test": test, "variance": variance}
         _warn_where_delta_varies(facts)
         return Estimate(value, error, (value - reach, value + reach), confidence, facts)
@@ -264,9 +264,9 @@ class DeltaLine:
         if len(by_rates) and draws.labels.slopes:
             rates = by_rates - np.array(draws.labels.slopes) @ (draws.shares * ppi.slopes)
         power = ppi.facts.get("power", 1.0)
-        variance = _by_cluster(sums, draws, 1 + ppi.fitted) + of_rows + self._of_rates(rates)
+        variance = draws.variance(sums, ppi.fitted) + of_rows + self._of_rates(rates)
         error = float(np.sqrt(variance + (1 - power) ** 2 * of_sample))
-        p = 2 * float(stdtr(max(draws.groups - 2, 1), -abs(difference) / error)) if error > 0 else 1.0
+        p = 2 * float(stdtr(draws.freedom, -abs(difference) / error)) if error > 0 else 1.0
         return Test(difference, error, p)
 
     def _of_rates(self, by_rates: Array) -> float:
@@ -283,10 +283,6 @@ class Moved(NamedTuple):
     slopes: Array
     sums: tuple[Array, Array]
     solved: tuple[Array, Array]
-
-
-def _by_cluster(sums: Array, draws: Draws, fitted: int) -> float:
-    return float(sums @ sums) * draws.groups / max(draws.groups - fitted, 1)
 
 
 def _places(target: Target, users: Positions) -> Positions:

@@ -82,16 +82,16 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / 2
     sums = draws.deviations(values, centre)
     pseudo = sum(float(part @ (draws.shares * (one - centre)) ** 2) for one, part in mean.added())
-    spread = weight**2 * (float(sums @ sums) + PSEUDO * pseudo)
+    added = PSEUDO * pseudo * draws.factor(mean.fitted)
     parts = {
-        "survey": spread * draws.groups / (draws.groups - 1 - mean.fitted),
+        "survey": weight**2 * (draws.variance(sums, mean.fitted) + added),
         "noise_rates": draws.rates_variance(mean.slopes),
         "sample": mean.base_variance,
     }
     error = float(np.sqrt(sum(parts.values())))
     if not np.isfinite(error):
         raise PredictionError("the losses of these predictions are too large to add up their squares")
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + confidence) / 2)) * error
+    reach = float(stdtrit(draws.freedom, (1 + confidence) / 2)) * error
     middle = mean.base + centre
     bounds = min(middle - reach, value), max(middle + reach, value)
     facts = draws.facts | (more or {}) | mean.facts | {"variance": parts}

@@ -287,7 +287,7 @@ class Tilt:
         groups = self.draws.groups
         sums = np.stack([totals(self.draws.clusters, column, groups) for column in by_draw.T], axis=1)
         by_row = self.taste.row_influence @ by_taste.T
-        found = sums.T @ sums * groups / (groups - 1) + by_row.T @ by_row
+        found = sums.T @ sums * self.draws.factor() + by_row.T @ by_row
         if self.taste.labels.covariance is not None and by_rate.shape[1]:
             found = found + by_rate @ self.taste.labels.covariance @ by_rate.T
         return np.asarray(found)
@@ -372,6 +372,6 @@ def selection_strength(
     seed = int(as_generator(random_state).integers(2**32))
     tilt = Tilt.settled(own, rates, draws, p, seed)
     level, value, error = checked_confidence(confidence), tilt.delta, tilt.standard_error()
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + level) / 2)) * error
+    reach = float(stdtrit(draws.freedom, (1 + level) / 2)) * error
     facts = draws.facts | {"unlogged": len(tilt.unlogged), "odds_ratio": float(np.exp(value))}
     return SelectionStrength(value, error, (value - reach, value + reach), level, tilt.slopes(), facts)
