@@ -219,19 +219,21 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]
-FORMULAS: Final[Mapping[str, Formula]] = {"survey": survey_mean, "survey-ppi": survey_ppi_mean}
+ALONE: Final = "survey"
+FORMULAS: Final[Mapping[str, Formula]] = {ALONE: survey_mean, "survey-ppi": survey_ppi_mean}
 
 
 def judge_by_survey(
     problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
 ) -> list[dict[str, Estimate]]:
     """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
-    found = problem.judged(losses, on_grid=names != ["survey"])
-    more = problem.facts()
+    # The survey alone needs no label model, which not every log can teach.
+    found = problem.judged(losses, on_grid=any(name != ALONE for name in names))
 
     def at(name: str, one: Losses, judged: Judged) -> Estimate:
         if name == BY_DELTA:
-            return _by_delta(problem, one, judged, confidence, more)
+            return _by_delta(problem, one, judged, confidence, problem.facts())
+        more = None if name == ALONE else problem.facts()
         return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
 
     return [{name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)]
@@ -262,10 +264,10 @@ def survey_results(
     """
     if not names:
         return [{} for _ in losses]
-    if options.get("audited") is not None and "survey" in names:
+    if options.get("audited") is not None and ALONE in names:
         # The survey alone is alone.
-        alone = survey_results(losses, ["survey"], survey, log, noise, **(options | {"audited": None}))
-        others = [name for name in names if name != "survey"]
+        alone = survey_results(losses, [ALONE], survey, log, noise, **(options | {"audited": None}))
+        others = [name for name in names if name != ALONE]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
     if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
