@@ -80,7 +80,7 @@ class Draws:
         """Degrees of freedom of the survey's variance, G - 2.
 
         Audited rows add none, however many: it is the survey's few groups that leave the variance of all other pairs
-        uncertain. Satterthwaite's number would rest on that very variance, and be large where it is too small by chance.
+        uncertain. Satterthwaite's number would rest on that very variance, and be large where it is small by chance.
         """
         return max(self._surveyed - 2, 1)
 
