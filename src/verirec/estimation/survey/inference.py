@@ -60,11 +60,13 @@ class Mean:
 def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] | None = None) -> Estimate:
     r"""Estimate a mean from its draws.
 
-    With v the draws' shares, :math:`\hat\mu = b + \sum v (x + y d)`. Its variance is that of the sums over clusters,
-    :math:`G/(G-1-m) \sum_g [\sum_{k \in g} v_k (x_k + y_k d_k - \bar e)]^2` where m numbers were fitted, and what the
-    noise rates of noisy answers add. The interval is that of the survey with two likes and two dislikes added, by
-    Student's t on G - 2: at 5% of positives the plain normal one covers too little. They are added where they are
-    likely: each is one of the draws, a like with a chance that rises with what is known of its P(y = 1).
+    With v the draws' shares, :math:`\hat\mu = b + \sum v (x + y d)`. Standard error and interval are the survey's
+    with two likes and two dislikes added, the interval by Student's t on G - 2: at 5% of positives the plain normal one
+    covers too little. With :math:`w = n/(n + 4)`, :math:`\bar e` the mean with these four and m numbers fitted, the
+    survey's part of the variance is that of the sums over clusters and of the four,
+    :math:`w^2 G/(G-1-m) \{\sum_g [\sum_{k \in g} v_k (e_k - \bar e)]^2 +
+    2 \sum_{y=0,1} \sum_k c_{ky} [v_k (x_k + y d_k - \bar e)]^2\}`, :math:`e = x + y d`; the noise rates of noisy answers add theirs. The four are added where they are
+    likely: each is one of the draws, a like with a chance c that rises with what is known of its P(y = 1).
 
     Parameters
     ----------
