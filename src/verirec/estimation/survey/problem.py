@@ -270,13 +270,13 @@ def survey_results(
         others = [name for name in names if name != ALONE]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
-    if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
-        # It rests on the log's labels, whose noise the others need not know of.
-        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
-        ranges = _over_corners(losses, [BY_DELTA], survey, log, noise, **options)
+    if isinstance(noise, NoiseRegion) and BY_DELTA in names:
+        # It rests on the log's labels, whose noise the others need not know of; and its weights may peak inside.
+        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, noise, **options)
+        ranges = _over_points(losses, [BY_DELTA], survey, log, noise.lattice, **options)
         return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
     if isinstance(noise, NoiseRegion) and survey.noisy:
-        return _over_corners(losses, names, survey, log, noise, **options)
+        return _over_points(losses, names, survey, log, noise.corners, **options)
     return [
         dict(one)
         for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
@@ -296,16 +296,16 @@ def _at_rates(
     return judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence)
 
 
-def _over_corners(
+def _over_points(
     losses: Sequence[Losses],
     names: Sequence[str],
     survey: SurveySample,
     log: FeedbackLog,
-    region: NoiseRegion,
+    points: Sequence[Rates],
     **options: Any,
 ) -> list[dict[str, Estimate | EstimateRange]]:
-    """Apply survey estimators at the corners of a region of noise rates, and take the range."""
-    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in region.corners]
+    """Apply survey estimators at some noise rates, and take the range."""
+    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in points]
     return [
         {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
     ]
