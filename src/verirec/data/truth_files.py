@@ -55,8 +55,6 @@ class Truths(NamedTuple):
         Of each pair to have its label here, shape (n,), if the file says.
     clusters
         Which pairs were drawn together, numbers of shape (n,), if the file says.
-    reports
-        What there is to know of how the labels came about, a sentence each.
     """
 
     users: Positions
@@ -64,7 +62,6 @@ class Truths(NamedTuple):
     labels: npt.NDArray[np.int8]
     probabilities: npt.NDArray[np.float64] | None
     clusters: npt.NDArray[np.int64] | None
-    reports: tuple[str, ...]
 
 
 def read_truths(
@@ -106,7 +103,6 @@ def read_truths(
         found.labels,
         None if probabilities is None else share * probabilities[found.rows],
         None if clusters is None else clusters[found.rows],
-        found.reports,
     )
 
 
