@@ -36,7 +36,8 @@ class Mean:
     base_variance
         Of the base, where a sample stood for the target.
     fitted
-        How many numbers were fitted to the draws to make it.
+        How many numbers were fitted so that its variance is least; others, as the label model's shift, which is
+        fitted to another end, leave it as it is.
     facts
         What to report of it.
     """
@@ -65,8 +66,9 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     covers too little. With :math:`w = n/(n + 4)`, :math:`\bar e` the mean with these four and m numbers fitted, the
     survey's part of the variance is that of the sums over clusters and of the four,
     :math:`w^2 G/(G-1-m) \{\sum_g [\sum_{k \in g} v_k (e_k - \bar e)]^2 +
-    2 \sum_{y=0,1} \sum_k c_{ky} [v_k (x_k + y d_k - \bar e)]^2\}`, :math:`e = x + y d`; the noise rates of noisy answers add theirs. The four are added where they are
-    likely: each is one of the draws, a like with a chance c that rises with what is known of its P(y = 1).
+    2 \sum_{y=0,1} \sum_k c_{ky} [v_k (x_k + y d_k - \bar e)]^2\}`, :math:`e = x + y d`;
+    the noise rates of noisy answers add theirs. The four are added where they are likely: each is one of the draws, a
+    like with a chance c that rises with what is known of its P(y = 1).
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     """
     values = mean.constants + draws.labels.values * mean.slopes
     value = mean.base + float(draws.shares @ values)
-    weight = len(draws) / (len(draws) + 2 * PSEUDO)
+    weight = weight_of(draws)
     middles = [float((draws.shares * part) @ one) / float(draws.shares @ part) for one, part in mean.added()]
     centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / 2
     sums = draws.deviations(values, centre)
@@ -108,6 +110,14 @@ def power_of(observed: Array, predicted: Array, draws: Draws) -> float:
     return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
+def weight_of(draws: Draws) -> float:
+    """Return n/(n + 4), what the draws weigh beside two likes and two dislikes that are added to them.
+
+    n is how many there are, not what they are worth (Kish): what is added is one of the draws, with its share.
+    """
+    return len(draws) / (len(draws) + 2 * PSEUDO)
+
+
 def intercept(logits: Array, draws: Draws) -> float:
     r"""Return the shift c at which :math:`\sigma(z + c)` has the mean of the survey's labels: a weighted logistic fit.
 
@@ -119,7 +129,7 @@ def intercept(logits: Array, draws: Draws) -> float:
     logits
         z of each draw, shape (n,).
     """
-    weight = draws.effective / (draws.effective + 2 * PSEUDO)
+    weight = weight_of(draws)
     typical = float(draws.shares @ logits)
     wanted = weight * float(draws.shares @ draws.labels.values) + (1 - weight) / 2
     low, high = -50.0 - float(logits.max()), 50.0 - float(logits.min())
