@@ -13,7 +13,9 @@ the sum over the target is survey-ppi's own, and what is added is linear in d:
 q of a row comes from a label model that has not seen it, so that c does not depend on o there either; the difference
 to what the sum over the target has is put right in u. Delta comes from the survey (`Tilt`), beta and gamma from which
 pairs were logged (`TiltedSelection`). Where one delta holds for all pairs this is worth many more surveyed pairs; where
-it does not, it is biased, whatever its interval says. So it is held against survey-ppi, and decides nothing.
+it does not, it is biased, whatever its interval says. So it is held against survey-ppi, and decides nothing. Even with
+one delta, its intervals were measured to cover less than they say where tastes have factors that constants of users and
+items miss (docs/surveys.md).
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def row_weights(labels: Array, expected: Array, constants: Array, delta: float, 
     )
 
 
-class Test(NamedTuple):
+class DeltaTest(NamedTuple):
     """Whether delta-dr and survey-ppi differ by more than chance: delta-dr minus survey-ppi."""
 
     difference: float
@@ -254,7 +256,7 @@ class DeltaLine:
 
     def _against(
         self, value: float, ppi: Mean, by_draw: Array, by_rates: Array, of_rows: float, of_sample: float
-    ) -> Test:
+    ) -> DeltaTest:
         """Test whether the two differ; both use the same draws, whose errors cancel in part."""
         draws = self.tilt.draws
         own = ppi.constants + draws.labels.values * ppi.slopes
@@ -267,7 +269,7 @@ class DeltaLine:
         variance = draws.variance(sums, ppi.fitted) + of_rows + self._of_rates(rates)
         error = float(np.sqrt(variance + (1 - power) ** 2 * of_sample))
         p = 2 * float(stdtr(draws.freedom, -abs(difference) / error)) if error > 0 else 1.0
-        return Test(difference, error, p)
+        return DeltaTest(difference, error, p)
 
     def _of_rates(self, by_rates: Array) -> float:
         covariance = self.tilt.taste.labels.covariance
