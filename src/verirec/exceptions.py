@@ -150,6 +150,10 @@ class LabelRuleWarning(VerirecWarning):
     """A label rule does not hold for all parts of a data set."""
 
 
+class FeatureWarning(VerirecWarning):
+    """Some of the features say nothing: a column that is constant, a level that was not there in training."""
+
+
 class ScoreWarning(VerirecWarning):
     """Scores are not what was asked for: metrics that need probabilities are left out, or a clip changes many."""
 

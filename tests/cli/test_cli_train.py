@@ -68,6 +68,13 @@ def folder(tmp_path_factory, world):
     named = np.array(USERS["strings"])[u], np.array(ITEMS["strings"])[i]
     write_csv(place / "survey.csv", ["user", "item", "true_label"], *named, world.at(u, i).true_labels)
     write_csv(place / "disliked.csv", ["user", "item", "true_label"], *named, np.zeros(150, int))
+    colours, ages = np.array(["red", "blue", "green"])[np.arange(SHAPE[0]) % 3], np.arange(SHAPE[0]) + 20
+    write_csv(place / "people.csv", ["user", "age", "colour"], USERS["strings"], ages, colours)
+    tags = [("new|cheap", "cheap", "")[item % 3] for item in range(SHAPE[1])]
+    write_csv(place / "things.csv", ["item", "tags"], ITEMS["strings"], tags)
+    write_csv(place / "some_people.csv", ["user", "age"], USERS["strings"][:5], ages[:5])
+    write_csv(place / "odd_people.csv", ["user", "age"], USERS["strings"], [*ages[1:].tolist(), "old"])
+    write_csv(place / "new_people.csv", ["user", "age", "colour"], ["new", "newer"], [30, 40], ["red", "purple"])
     (place / "users.txt").write_text("u01\n\nu02 \n")
     (place / "empty.txt").write_text("\n")
     (place / "latin.txt").write_bytes("\xe9va\n".encode("latin-1"))
@@ -319,6 +326,24 @@ def test_new_users_are_folded_in(here, model, folder):
     )
 
 
+def test_features_come_from_files_and_new_users_bring_theirs(here, folder, tmp_path):
+    out, files = tmp_path / "model", ("--user-features", "people.csv", "--item-features", "things.csv")
+    more = ("--set", "model=features", *QUICK)
+    assert here("train", "strings.csv", "--method", "mf", "--out", out, *files, *more)[::2] == (0, "")
+    log = vr.read_log(folder / "strings.csv", user_features=folder / "people.csv", item_features=folder / "things.csv")
+    assert log.user_feature_names == ("age", "colour=blue", "colour=green", "colour=red")
+    assert log.item_feature_names == ("tags=cheap", "tags=new")
+    own = vr.methods.MF(model="features", epochs=5).fit(log, propensities=vr.LogisticPropensity().fit(log))
+    assert same_tensors(out, own.save(tmp_path / "own"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        new = ("--fold-in", "new.csv", "--user-features", "new_people.csv")
+        code, _, errors = here("recommend", out, *new, "-k", 2)
+    assert code == 0
+    assert "verirec: warning: user_features has levels that were not there in training" in errors
+    assert "colour=purple" in errors
+
+
 # What is stopped goes on
 
 
@@ -448,6 +473,10 @@ TRAIN_MISTAKES = [
     (("strings.csv", *GIVEN, "--audit", "audit_strings.csv"), "give --rho01 and --rho10, or --audit"),
     (("strings.csv", "--audit", "nope.csv"), "no file 'nope.csv'"),
     (("strings.csv", "--survey", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--user-features", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--user-features", "things.csv"), "things.csv, must have the id column 'user'; it has item, tags"),
+    (("strings.csv", "--user-features", "some_people.csv"), "column 'user' has ids outside the catalogue"),
+    (("strings.csv", "--user-features", "odd_people.csv"), "'age' must hold numbers, as most .* has 'old'"),
     (("strings.csv", "--survey", "strange.csv"), "strange.csv: "),
     (("strings.csv", "--audit", "audit_integers.csv"), "audit_integers.csv: "),
     (("strings.csv", "--propensity", "nope"), "--propensity must be one of"),
@@ -509,6 +538,8 @@ RECOMMEND_MISTAKES = [
     (("--users", "u01", "--users-file", "users.txt"), "give --users, --users-file, --all-users or --fold-in"),
     (("--users", "u01", "--all-users"), "give --users, --users-file, --all-users or --fold-in"),
     (("--fold-in", "nope.csv"), "no file 'nope.csv'"),
+    (("--users", "u01", "--user-features", "people.csv"), "--user-features are those of the users of --fold-in"),
+    (("--fold-in", "new.csv", "--user-features", "things.csv"), "things.csv, must have the id column 'user'"),
     (("--fold-in", "strange.csv"), r"the model knows none of the 2 ratings' items .first: 'x'"),
     (("--fold-in", "integers.csv"), "integers .* where the catalogue has strings"),
     (("--fold-in", "strings.csv", "--users", "nobody"), "users are not all in the catalogue: .*'nobody'"),

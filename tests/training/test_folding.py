@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.optimize import minimize
@@ -10,7 +11,14 @@ from scipy.special import expit
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.exceptions import ColdStartWarning, ParameterError, UnknownIdError, UnknownIdWarning
+from verirec.exceptions import (
+    ColdStartWarning,
+    ColumnError,
+    FeatureWarning,
+    ParameterError,
+    UnknownIdError,
+    UnknownIdWarning,
+)
 
 SHAPE = (50, 40)
 RATES = vr.NoiseRates(0.2, 0.1)
@@ -113,6 +121,30 @@ def test_features_of_new_users_are_average(world):
     model = recommender.recommender_.model
     expected = torch.sigmoid(model.constant + model.of_items()).detach().numpy()
     np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_features_of_new_users_come_with_their_ratings(world, tmp_path):
+    log, random = world.log, np.random.default_rng(0)
+    ages, colours = random.normal(size=SHAPE[0]), random.choice(["red", "blue"], SHAPE[0])
+    frame = pd.DataFrame({"user": log.users, "item": log.items, "label": log.labels})
+    people = pd.DataFrame({"user": np.arange(SHAPE[0]), "age": ages, "colour": colours})
+    featured = vr.FeedbackLog.from_frame(frame, user_features=people, all_items=range(SHAPE[1]))
+    method = vr.methods.MF(model="features", epochs=400, validation=0, dim=1, solver="sweep", penalty_features=0.1)
+    recommender = vr.load(method.fit(featured, propensities=world.propensities).save(tmp_path))
+    # The same person, as a new one: same features, same ratings.
+    rows = frame[frame["user"] == 3].assign(user="ann")
+    new = pd.DataFrame({"user": ["ann"], "age": ages[3:4], "colour": colours[3:4]})
+    folded = recommender.fold_in(vr.FeedbackLog.from_frame(rows, user_features=new))
+    items = np.arange(SHAPE[1])
+    expected = recommender.predict([3] * SHAPE[1], items)
+    np.testing.assert_allclose(folded.predict(["ann"] * SHAPE[1], items), expected, atol=5e-3)
+    with pytest.warns(FeatureWarning, match="levels that were not there in training, .*colour=green"):
+        recommender.fold_in(vr.FeedbackLog.from_frame(rows, user_features=new.assign(colour="green")))
+    check_refusal(
+        lambda: recommender.fold_in(vr.FeedbackLog.from_frame(rows, user_features=new.drop(columns="age"))),
+        ColumnError,
+        "user_features' column 'age' is missing; the columns were: age, colour",
+    )
 
 
 def test_unknown_items_are_left_out_with_a_word_and_none_at_all_is_an_error(world):

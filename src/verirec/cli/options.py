@@ -107,10 +107,17 @@ class LogOptions(RatingsOptions):
         Path | None, of_log(help="Text file of all item ids, one per line, if some are not in the log.")
     ] = None
 
+    user_features: Annotated[
+        Path | None,
+        of_log(help="Features of users: .csv, .tsv or .parquet with the log's user column; numbers, text, or a|b|c."),
+    ] = None
+    item_features: Annotated[Path | None, of_log(help="Features of items, likewise.")] = None
+
     @property
     def files(self) -> list[Path]:
         """All files that are read."""
-        return [file for file in (self.log, self.all_users, self.all_items) if file is not None]
+        named = self.log, self.all_users, self.all_items, self.user_features, self.item_features
+        return [file for file in named if file is not None]
 
     def load(self, propensity: str | None = None) -> FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
@@ -120,6 +127,8 @@ class LogOptions(RatingsOptions):
             duplicates=self.duplicates,
             all_users=self.all_users,
             all_items=self.all_items,
+            user_features=self.user_features,
+            item_features=self.item_features,
             propensity=propensity,
             unbiased=self.unbiased,
         )

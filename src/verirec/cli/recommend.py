@@ -29,6 +29,9 @@ def recommend_command(
         Path | None,
         typer.Option(help="Ratings of new users, a file like the log: lists for these users, without training again."),
     ] = None,
+    user_features: Annotated[
+        Path | None, typer.Option(help="Features of the users of --fold-in, as those of training.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Items per user.")] = 10,
     exclude: Annotated[Path | None, typer.Option(help="A log whose pairs are left out.")] = None,
     out: Annotated[
@@ -46,9 +49,11 @@ def recommend_command(
     named = (users is not None) + (users_file is not None) + all_users
     if named > 1 or (named == 0 and fold_in is None):
         raise ParameterError("give --users, --users-file, --all-users or --fold-in")
+    if user_features is not None and fold_in is None:
+        raise ParameterError("--user-features are those of the users of --fold-in, which is not given")
     rated = None if exclude is None else ratings.read(exclude, duplicates="first")
     if fold_in is not None:
-        new = ratings.read(fold_in)
+        new = ratings.read(fold_in, user_features=user_features)
         recommender, rated = recommender.fold_in(new), new if rated is None else rated
     ids = recommender.user_ids.ids() if not named or all_users else _asked(users, users_file, recommender)
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from verirec.data.answers import combine_answers
 from verirec.data.cells import Positions, cell_keys
+from verirec.data.feature_columns import NUMBER
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import is_text
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
-from verirec.data.tables import NUMBER
 from verirec.exceptions import (
     AuditError,
     DataError,

@@ -48,6 +48,7 @@ def fold_in(
     cold_users: npt.NDArray[np.bool_],
     parameters: Mapping[str, Any],
     rates: Rates | None,
+    features: Array | None = None,
 ) -> FactorModel:
     r"""Return a model of the ratings' users: their factors and constants by a logistic regression each.
 
@@ -58,7 +59,7 @@ def fold_in(
     Parameters
     ----------
     model
-        Of factors and constants; features of new users are taken for average.
+        Of factors and constants.
     ratings, items
         The new users' rows, and the model's positions of their items.
     cold_users
@@ -67,25 +68,29 @@ def fold_in(
         Of the method that trained it.
     rates
         Of noise, where the method corrected for it.
+    features
+        Of the new users, standardised as the model's, shape (n_users, p); `None` for average ones.
     """
     if not isinstance(model, FactorModel):
         raise ParameterError(f"fold_in needs a model of factors and constants; got a {type(model).__name__}")
     targets = correct_labels(ratings.labels, _of_items(rates), ratings.users, items).values
     design, penalty = _design(model, parameters)
-    offset = _of_items_alone(model)
-    state = dict(model.state_dict())
+    folded = _of_users(model, ratings.n_users, features)
+    offset = _without_own(folded, ratings.users, items)
     found = np.tile(_typical(model, cold_users), (ratings.n_users, 1))
     order = np.argsort(ratings.users, kind="stable")
     ends = np.cumsum(np.bincount(ratings.users, minlength=ratings.n_users))
     for user, rows in enumerate(np.split(order, ends[:-1])):
         if len(rows) and design.shape[1]:
-            of = items[rows]
             weights = np.ones(len(rows)) if ratings.weights is None else ratings.weights[rows]
             prior = np.zeros(design.shape[1])
             found[user] = fit_small(
-                design[of], targets[rows], weights, prior, offset=offset[of], penalty=penalty
+                design[items[rows]], targets[rows], weights, prior, offset=offset[rows], penalty=penalty
             ).coefficients
-    return _with_users(model, state, torch.as_tensor(found, dtype=torch.float32))
+    with torch.no_grad():
+        for columns, own in _own_parameters(folded):
+            own.copy_(torch.as_tensor(found[:, columns], dtype=torch.float32).reshape(own.shape))
+    return folded.eval()
 
 
 def _of_items(rates: Rates | None) -> Rates | None:
@@ -108,14 +113,43 @@ def _design(model: FactorModel, parameters: Mapping[str, Any]) -> tuple[Array, A
     return design, np.maximum(penalty, 1e-6)
 
 
-def _of_items_alone(model: FactorModel) -> Array:
+def _of_users(model: FactorModel, count: int, features: Array | None) -> FactorModel:
+    """Return a model of so many other users, whose own parameters are 0; what is of items and of all is the same."""
+    sides = (model.user_features, model.item_features, model.user_logits, model.item_logits)
+    side = [_average(one, count) if place % 2 == 0 else one for place, one in enumerate(sides)]
+    if features is not None and model.user_features is not None:
+        side[0] = torch.as_tensor(features, dtype=torch.float32)
+    folded = FactorModel(
+        count,
+        model.shape[1],
+        model.dim,
+        constants=model.constants,
+        side=SideInformation(*side),
+        random=torch.Generator(),
+    )
+    state = dict(model.state_dict())
+    for name in ("user_constants", "user_factors"):
+        if name in state:
+            state[name] = torch.zeros((count, *state[name].shape[1:]))
+    folded.load_state_dict(state)
+    return folded
+
+
+def _without_own(model: FactorModel, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> Array:
+    """Return the logits of rows by a model whose users' own parameters are 0."""
     with torch.no_grad():
-        offset = torch.zeros(model.shape[1], dtype=torch.float64)
-        if model.has_item_part:
-            offset = offset + model.of_items().double()
-        if model.constants:
-            offset = offset + model.constant.double()
-    return np.asarray(offset.numpy())
+        rows = (torch.as_tensor(side.astype(np.int64)) for side in (users, items))
+        return np.asarray(model(*rows).double().numpy())
+
+
+def _own_parameters(model: FactorModel) -> list[tuple[slice, Tensor]]:
+    """Return the users' own parameters by the columns they are in."""
+    own: list[tuple[slice, Tensor]] = []
+    if model.constants:
+        own.append((slice(0, 1), model.user_constants))
+    if model.dim:
+        own.append((slice(int(model.constants), None), model.user_factors))
+    return own
 
 
 def _typical(model: FactorModel, cold_users: npt.NDArray[np.bool_]) -> Array:
@@ -126,21 +160,6 @@ def _typical(model: FactorModel, cold_users: npt.NDArray[np.bool_]) -> Array:
 
 def _parts(model: FactorModel) -> list[str]:
     return [part for part, there in (("constants", model.constants), ("factors", model.dim)) if there]
-
-
-def _with_users(model: FactorModel, state: dict[str, Tensor], own: Tensor) -> FactorModel:
-    """Put other users into a model; own parameters, shape (n, constants + dim)."""
-    if model.constants:
-        state["user_constants"] = own[:, 0]
-    if model.dim:
-        state["user_factors"] = own[:, int(model.constants) :]
-    sides = (model.user_features, model.item_features, model.user_logits, model.item_logits)
-    side = SideInformation(*(_average(one, len(own)) if place % 2 == 0 else one for place, one in enumerate(sides)))
-    folded = FactorModel(
-        len(own), model.shape[1], model.dim, constants=model.constants, side=side, random=torch.Generator()
-    )
-    folded.load_state_dict({name: value.clone().contiguous() for name, value in state.items()})
-    return folded.eval()
 
 
 def _average(values: Tensor | None, count: int) -> Tensor | None:

@@ -12,6 +12,7 @@ import torch
 from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
+from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
 from verirec.estimation.curves import PlattCurve
@@ -80,6 +81,8 @@ class Recommender:
         How it was trained.
     calibration
         Puts the level and the slope of the model's logits right, where a survey told them: see `calibrated`.
+    user_scale
+        How the features of users were standardised; `None` where there were none.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Recommender:
     noise_rates: NoiseRates | GroupedNoiseRates | None
     report: TrainingReport
     calibration: PlattCurve | None = None
+    user_scale: FeatureScale | None = None
 
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
@@ -243,8 +247,9 @@ class Recommender:
         """Return a recommender of the users of other ratings, by id, without training again.
 
         Their own factors and constants are fitted to these ratings alone, given the items' and under the same
-        penalties (`verirec.training.folding.fold_in`); labels are corrected for noise where the model's were. Rows of
-        items that the model does not know are left out, with a warning.
+        penalties (`verirec.training.folding.fold_in`); labels are corrected for noise where the model's were. Features
+        come with the ratings, and are average where they do not; a level that was not there in training has no weight,
+        with a warning. Rows of items that the model does not know are left out, with a warning.
 
         Examples
         --------
@@ -257,7 +262,10 @@ class Recommender:
         """
         rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
         rates = self.noise_rates if self.report.parameters["correction"] != "none" else None
-        model = fold_in(self.model, rows, items, self.cold_users, self.report.parameters, rates)
+        features = None
+        if ratings.user_features is not None and self.user_scale is not None:
+            features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
+        model = fold_in(self.model, rows, items, self.cold_users, self.report.parameters, rates, features)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
         return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
@@ -277,6 +285,7 @@ class Recommender:
             "item_ids": self.item_ids.ids().tolist(),
             "noise_rates": plain_rates(self.noise_rates),
             "calibration": None if self.calibration is None else asdict(self.calibration),
+            "user_scale": None if self.user_scale is None else self.user_scale.plain(),
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}
@@ -297,6 +306,7 @@ class Recommender:
             read_rates(facts["noise_rates"]),
             TrainingReport(**report),
             None if facts["calibration"] is None else PlattCurve(**facts["calibration"]),
+            None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
         )
 
 
