@@ -25,6 +25,7 @@ from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import SurveySample
+from verirec.randomness import SAMPLE_STREAM
 
 Array = npt.NDArray[np.float64]
 
@@ -179,7 +180,7 @@ class SurveyProblem:
         if size is None or size >= len(self.target):
             parallel = all(one.parallel for one in losses)
             return [(float(mean), 0.0) for mean in self.target.means_of_sums(sums, parallel=parallel)]
-        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, 3])))
+        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM])))
         values = [negative + q * difference for negative, difference in of_each]
         return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in values]
 
