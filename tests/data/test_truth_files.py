@@ -110,6 +110,21 @@ def test_clusters_are_numbered(read):
     assert read(content).clusters.tolist() == [0, 0, 1]
 
 
+def test_a_blank_cluster_is_one_of_its_own(read):
+    content = "user,item,truth,cluster\nann,10,1,north\nann,20,0,\nbob,10,0,\nbob,20,1,north\n"
+    clusters = read(content).clusters
+    assert clusters[0] == clusters[3]
+    assert len(set(clusters.tolist())) == 3
+
+
+def test_best_pairs_of_a_plan_are_known_and_not_mixed_with_random_ones(read):
+    content = "kind,user,item,true_label\nbest,ann,10,1\nbest,bob,20,0\n"
+    assert read(content, "random").best
+    assert not read(PLAN, "random").best
+    mixed = content + "random,bob,10,1\n"
+    check_refusal(lambda: read(mixed, "random"), FileFormatError, "2 of 3 answered pairs are of kind best")
+
+
 def test_columns_may_be_named(read):
     roles = TruthRoles(probability="chance", person="who", cluster="where")
     found = read("user,item,truth,chance,who,where\nann,10,1,0.5,x,9\n", roles=roles)
@@ -217,7 +232,7 @@ BAD = [
         "random",
         "kind,user,item,truth\nrandom,ann,10,1\nboth,bob,10,0\n",
         FileFormatError,
-        r"^a\.csv: kind must be logged or random; it is not in 1 of 2 rows \(first: 1, .*\), where row 1 has 'both'$",
+        r"^a\.csv: kind must be logged, random or best; it is not in 1 of 2 rows \(first: 1, .*\), where row 1 has 'both'$",
     ),
     (
         "random",

@@ -183,6 +183,11 @@ def draws_of(
     of_all
         Whether every pair of the target could have been drawn: then the pairs are held against the log.
     """
+    if of_all and survey.best:
+        raise SurveyError(
+            "this survey is of pairs among their users' best, as a plan for NDCG draws them: it tells how well these "
+            "are ranked (estimate_ranking, --ranking-only), and no loss"
+        )
     if survey.noisy and rates is None:
         raise NoiseRateError("the survey's labels are noisy: give noise_rates, or an audit, to correct them")
     inside = target.holds(survey.users, survey.items)
@@ -213,7 +218,12 @@ def draws_of(
     if kept.lacking:
         warn_caller(kept.lacking, SurveyWarning)
     if of_all:
-        _refuse_logged(found, target, own)
+        # Rows that were shown at random are the log's own, and no pair is in a log twice.
+        if (
+            len(own) == len(log)
+            or not np.isin(_keys(kept, target), cell_keys(log.users, log.items, target.shape[1])).all()
+        ):
+            _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
 

@@ -52,7 +52,7 @@ def ranking_by_survey(
     ranked = RankedTarget(values, target, max(depths))
     kept = survey.select(target.holds(survey.users, survey.items)) if len(target.left_out) else survey
     places = ranked.places(kept.users, kept.items)
-    spans = _spans(kept, places, max(depths), ranked)
+    spans = not survey.best and _spans(kept, places, max(depths), ranked)
     problem = SurveyProblem.of(survey, log, rates, exclude=exclude, of_all=spans)
     found = _Surveyed(ranked, problem, places, tuple(depths), spans, confidence)
     return found.estimates()
