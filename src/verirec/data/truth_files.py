@@ -56,8 +56,6 @@ class Truths(NamedTuple):
         Of each pair to have its label here, shape (n,), if the file says.
     clusters
         Which pairs were drawn together, numbers of shape (n,), if the file says.
-    reports
-        What there is to know of how the labels came about, a sentence each.
     best
         Whether only pairs among their user's best could be drawn.
     """
@@ -67,7 +65,6 @@ class Truths(NamedTuple):
     labels: npt.NDArray[np.int8]
     probabilities: npt.NDArray[np.float64] | None
     clusters: npt.NDArray[np.int64] | None
-    reports: tuple[str, ...]
     best: bool = False
 
 
@@ -110,7 +107,6 @@ def read_truths(
         found.labels,
         None if probabilities is None else share * probabilities[found.rows],
         None if clusters is None else clusters[found.rows],
-        found.reports,
         _are_best(given, file),
     )
 

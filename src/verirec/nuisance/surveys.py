@@ -52,8 +52,8 @@ class SurveySample:
         Of each pair to be drawn, up to a common factor, shape (n,); `None` if all pairs were as likely.
     clusters
         Which draws were made together, any integers, shape (n,): of a few users who were asked about many items each,
-        the users. By default each pair is its own; where the survey's pairs are of far fewer users than random
-        pairs would be, users are taken.
+        the users. By default each pair is its own. Where the survey's pairs are of far fewer users than random pairs
+        would be, these users are taken for the frame, with a warning: if they were drawn from all, they are clusters.
     noisy
         True where the labels are as wrong as the log's, and have to be corrected with its noise rates.
     frame

@@ -131,8 +131,14 @@ def test_where_all_pairs_tell_as_much_each_is_as_likely(world):
 
 @pytest.mark.parametrize("purpose", ["level", "difference", "ndcg@5"])
 def test_no_plan_is_wider_than_a_random_choice(world, given, purpose):
+    """By the variances themselves: a plan's `simple` is never below its size, whatever they are."""
+    target = Target.of(world.log.shape, None, None)
+    question = pose(purpose, given, world.log, target, "log", None)
+    design = design_random(question, expect_likes(world.log, None, target), np.random.default_rng(0), count=150)
+    gain = design.uniform.max() / design.variances.max()
+    assert gain > 1.05
     plan = vr.plan_labels(world.log, given, budget=150, purpose=purpose)
-    assert plan.simple >= 150
+    assert plan.simple == pytest.approx(150 * gain, rel=0.05)
 
 
 # The pairs

@@ -44,6 +44,8 @@ class Draws:
         What to report of them.
     strata
         Parts of the target that were drawn from apart, from 0, shape (n,); `None` for one.
+    survey_groups
+        How many groups are the survey's: the first ones, audited rows come after them; `None` for all.
     """
 
     users: npt.NDArray[np.int32]
@@ -54,6 +56,7 @@ class Draws:
     logged: npt.NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
     strata: npt.NDArray[np.int64] | None = None
+    survey_groups: int | None = None
 
     def __len__(self) -> int:
         return len(self.users)
@@ -67,6 +70,29 @@ class Draws:
     def groups(self) -> int:
         """How many were drawn apart from each other."""
         return int(self.clusters.max()) + 1
+
+    @property
+    def _surveyed(self) -> int:
+        return self.groups if self.survey_groups is None else self.survey_groups
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the survey's variance, G - 2.
+
+        Audited rows add none, however many: it is the survey's few groups that leave the variance of all other pairs
+        uncertain. Satterthwaite's number would rest on that very variance, and be large where it is small by chance.
+        """
+        return max(self._surveyed - 2, 1)
+
+    def factor(self, fitted: int = 0) -> float:
+        """Return G/(G - 1 - m): by how much squares of the survey's groups fall short, m numbers fitted to them."""
+        return self._surveyed / max(self._surveyed - 1 - fitted, 1)
+
+    def variance(self, sums: Array, fitted: int = 0) -> float:
+        """Return the variance of a total from its sums over groups, audited rows by their own number."""
+        own, audited = np.split(sums, [self._surveyed])
+        logged = int(self.logged.sum())
+        return float(own @ own) * self.factor(fitted) + float(audited @ audited) * logged / max(logged - 1, 1)
 
     def deviations(self, values: Array, centre: float | None = None) -> Array:
         """Add up shares times values less their stratum's mean over draws made together, shape (groups,).
@@ -210,31 +236,36 @@ def draws_of(
 def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:
     """Put an audit's true labels of logged pairs beside a survey's of random ones: logged pairs are then known better.
 
-    The target is parted into logged pairs and others, each with its known size. The others are the survey's; of the
-    logged ones, audit and survey stand for parts in proportion to how many pairs each has of them.
+    The target is parted into pairs that people logged of their own accord and others, each with its known size. The
+    others are the survey's; of the logged ones, audit and survey stand for parts in proportion to how many pairs each
+    has of them. Audited rows that were shown at random are left out; so is an audit of one row, which tells no error.
     """
-    users, items = log.users[audited.rows], log.items[audited.rows]
-    inside = target.holds(users, items)
-    if not inside.any() or draws.logged.all():
+    own = self_selected(log)
+    inside = target.holds(log.users[audited.rows], log.items[audited.rows])
+    if log.unbiased is not None:
+        inside &= ~log.unbiased[audited.rows]
+    count = int(inside.sum())
+    if count < 2 or draws.logged.all():
         return draws
-    users, items, chances = users[inside], items[inside], audited.probabilities[inside]
-    share = float(target.holds(log.users, log.items).sum()) / len(target)
-    own, count = int(draws.logged.sum()), len(users)
+    rows, chances = audited.rows[inside], audited.probabilities[inside]
+    share = float(target.holds(own.users, own.items).sum()) / len(target)
+    both = int(draws.logged.sum()) + count
     shares = np.empty(len(draws))
-    for which, part in ((draws.logged, share * own / (own + count)), (~draws.logged, 1 - share)):
+    for which, part in ((draws.logged, share * (both - count) / both), (~draws.logged, 1 - share)):
         if which.any():
             shares[which] = part * draws.shares[which] / draws.shares[which].sum()
-    of_audit = share * count / (own + count) * (1 / chances) / (1 / chances).sum()
+    of_audit = share * count / both * (1 / chances) / (1 / chances).sum()
     logged = np.concatenate([draws.logged, np.ones(count, bool)])
     return Draws(
-        np.concatenate([draws.users, users]),
-        np.concatenate([draws.items, items]),
+        np.concatenate([draws.users, log.users[rows]]),
+        np.concatenate([draws.items, log.items[rows]]),
         draws.labels.extended(audited.true_labels[inside]),
         np.concatenate([shares, of_audit]),
         np.concatenate([draws.clusters, draws.groups + np.arange(count)]),
         logged,
         draws.facts | {"audited": count},
         logged.astype(np.int64),
+        draws.groups,
     )
 
 

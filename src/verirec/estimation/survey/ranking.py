@@ -180,7 +180,7 @@ class _Surveyed:
         sums = totals(draws.clusters, (of_hits - recall * of_liked) / liked, draws.groups)
         slopes = (by_hit - recall * per_user * draws.shares) / liked
         parts = {
-            "survey": float(sums @ sums) * draws.groups / max(draws.groups - 3, 1),
+            "survey": draws.variance(sums, 2),
             "noise_rates": draws.rates_variance(slopes / draws.shares),
             "sample": mean.base_variance * (all_of / liked) ** 2,
         }
