@@ -114,7 +114,8 @@ def _noise(
         checked_rates(labels.rates, log)
         return labels.rates, labels.rates.source if isinstance(labels.rates, NoiseRates) else "given"
     if labels.audit is not None:
-        return rates_from_audit(log, labels.audit, propensities)
+        rates = rates_from_audit(log, labels.audit, propensities)
+        return rates, rates.source
     return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"
 
 

@@ -60,7 +60,8 @@ class _NoiseOptions(NoiseOptions):
             return Noise(rates, rates.source)
         audit = self.read_audit(log, columns)
         if audit is not None:
-            return Noise(*rates_from_audit(log, audit, propensities), audit)
+            audited = rates_from_audit(log, audit, propensities)
+            return Noise(audited, audited.source, audit)
         if self.region:
             return Noise(identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")

@@ -158,7 +158,7 @@ def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *
     if noise is not None or audit is None:
         return noise
     try:
-        return rates_from_audit(pairs.log, audit, pairs.propensities)[0]
+        return rates_from_audit(pairs.log, audit, pairs.propensities)
     except (AuditError, NoiseRateError):
         if needed:
             raise

@@ -103,11 +103,14 @@ class Target:
         return np.asarray(total / len(self))
 
     def sample(self, size: int, random: np.random.Generator) -> tuple[Positions, Positions]:
-        """Draw pairs uniformly, with replacement; fewer than `size`, by those that are left out."""
-        places, items = self.grid.sample(size, random)
-        users = self.users[places]
-        inside = self.holds(users, items)
-        return users[inside], items[inside]
+        """Draw pairs uniformly, with replacement; about `size` less those that are left out, and at least 2."""
+        while True:
+            places, items = self.grid.sample(size, random)
+            users = self.users[places]
+            inside = self.holds(users, items)
+            if inside.sum() >= 2 or len(self) == 0:
+                return users[inside], items[inside]
+            size = min(2 * size, self.grid.n_cells)
 
 
 def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
