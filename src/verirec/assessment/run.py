@@ -78,7 +78,7 @@ def assess(
         Noise rates and propensities come from all rows. Predictions of your own should not have seen the rows that
         judge: train them on your own part, and give the other as `log`.
     exclude
-        Pairs that are not spoken of, such as those that your recommenders were trained on.
+        Pairs that are not spoken of, such as those that your recommenders were trained on; as in `estimate`.
     calibrate
         "platt" or "isotonic": make probabilities of your scores by a fifth of the rows, and judge by the others.
     k
@@ -118,14 +118,14 @@ def assess(
         judged = judge_all(found.predictions, evidence, progress)
         liked, strength = evidence.liked(), evidence.strength()
         progress("Looking for wrong labels")
-        noise, pairs = evidence.noise, evidence.pairs
+        noise, pairs, judging = evidence.noise, evidence.pairs, evidence.judging.log
         suspects = None
         if not isinstance(noise, NoiseRegion):
             suspects = find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
         progress("Working out what to ask")
         plan = propose(found.predictions, judged, evidence)
     return Assessment(
-        log=pairs.log,
+        log=judging,
         loss=judged_by.name,
         confidence=evidence.confidence,
         propensities=pairs.propensities,
@@ -143,10 +143,11 @@ def assess(
         sensitivity=judged.sensitivity,
         suspects=suspects,
         plan=plan,
-        liked_as_logged=float(pairs.log.labels.mean()),
+        liked_as_logged=float(judging.labels.mean()),
         liked_corrected=liked,
         warnings=_told(caught),
         truth=known,
+        excludes=evidence.exclude is not None,
         trained=found.trained,
     )
 

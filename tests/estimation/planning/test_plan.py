@@ -12,7 +12,14 @@ from verirec.estimation.planning.likes import SHIFTS, expect_likes
 from verirec.estimation.planning.questions import PLANNED_ON, pose
 from verirec.estimation.planning.random_pairs import design_random
 from verirec.estimation.survey.target import Target
-from verirec.exceptions import EmptyLogError, LabelError, ParameterError, PredictionError, SurveyError
+from verirec.exceptions import (
+    EmptyLogError,
+    LabelError,
+    ParameterError,
+    PredictionError,
+    SurveyError,
+    UnreachableError,
+)
 from verirec.nuisance.label_model import LabelModel
 from verirec.nuisance.noise_rates.design import design_audit
 
@@ -383,7 +390,7 @@ BAD = [
     ),
     (
         {"recommenders": [np.full((120, 150), 0.4)] * 2, "purpose": "difference"},
-        ParameterError,
+        UnreachableError,
         "nothing to tell apart",
     ),
     ({"pilot": "pilot.csv"}, SurveyError, "pilot must be a SurveySample; got str"),

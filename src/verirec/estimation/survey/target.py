@@ -130,12 +130,15 @@ def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]
     return cell_keys(*pair_positions(exclude[0], exclude[1], shape), shape[1])
 
 
-def training_rows(exclude: Any) -> int:
-    """Count the rows of logs among the pairs to leave out: what was trained on, and could have been held out."""
+def training_rows(exclude: Any, shape: tuple[int, int]) -> int:
+    """Count the pairs of logs among those to leave out: what was trained on, and could have been held out.
+
+    A pair that several logs have counts once.
+    """
     if isinstance(exclude, FeedbackLog):
         return len(exclude)
-    logs = exclude if isinstance(exclude, Sequence) else ()
-    return sum(len(part) for part in logs if isinstance(part, FeedbackLog))
+    logs = [part for part in exclude if isinstance(part, FeedbackLog)] if isinstance(exclude, Sequence) else []
+    return len(np.unique(excluded_keys(logs, shape))) if logs else 0
 
 
 def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
