@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -49,6 +49,13 @@ class Method(ABC):
         Precisions of normal priors: of each kind of parameter half the squares times its penalty, divided by the number
         of rows (by what they are worth, where they are weighted), is added to the mean loss of a pair. A penalty of 4
         stands for parameters of about 1/2, whatever the size of the log.
+    penalty_users, penalty_items
+        Of the users' and of the items' constants, in place of `penalty_constants`.
+    covariates
+        What people chose to rate, learnt from the positions of training rows, each pair's own left out, with one weight
+        each. "propensity": the logit of a logistic propensity. "co-rating": an item-item model of which items are rated
+        by the same people (`verirec.nuisance.exposure`). "both", "none". By default "propensity" with
+        model="features", and "none" otherwise; for models "mf", "constants" and "features".
     solver
         "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
         lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy and models "mf",
@@ -61,6 +68,9 @@ class Method(ABC):
         never).
     validation
         Share of the rows that are held out to judge by; 0 for none.
+    refit
+        Whether to train once more at the end, on all rows, for as many epochs (or sweeps) as were best by validation,
+        with the noise rates that training ended with. The report stays that of the first fit.
     validation_estimator
         The estimator of the held-out error. By default ome-dr where there are noise rates (those that training starts
         from, where it learns them), and else the method's own kind.
@@ -116,6 +126,8 @@ class Method(ABC):
         "penalty_factors": (0, 1e9),
         "penalty_constants": (0, 1e9),
         "penalty_features": (0, 1e9),
+        "penalty_users": (0, 1e9),
+        "penalty_items": (0, 1e9),
         "learning_rate": (1e-12, 1e3),
         "validation": (0, 0.99),
         "max_rate": (0.01, 0.49),
@@ -129,6 +141,9 @@ class Method(ABC):
     penalty_factors: float = 8.0
     penalty_constants: float = 4.0
     penalty_features: float = 10.0
+    penalty_users: float | None = None
+    penalty_items: float | None = None
+    covariates: str | None = None
     solver: Literal["auto", "gradient", "sweep"] = "auto"
     learning_rate: float = 0.01
     batch_size: int = 2_048
@@ -136,6 +151,7 @@ class Method(ABC):
     epochs: int = 500
     patience: int | None = 8
     validation: float = 0.1
+    refit: bool = True
     validation_estimator: str | None = None
     correction: Kind = "none"
     anchors: Anchors = "epoch"
@@ -191,7 +207,17 @@ class Method(ABC):
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
-        return self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        if self.refit and prepared.validator is not None:
+            self._fit_again(prepared, progress)
+        return self
+
+    def _fit_again(self, prepared: Preparation, progress: Callable[[int, int, float], None]) -> None:
+        """Train on all rows for as long as was best, with the noise rates that training ended with."""
+        first = self._trained()
+        whole = prepared.on_all_rows(TrainingSettings.of(self), first.noise_rates)
+        self.fit_prepared(whole, Plan(first.report.best_epoch, progress=progress))
+        self.recommender_ = replace(self.recommender_, report=first.report)
 
     def prepare(
         self, log: FeedbackLog, *, noise_rates: Rates | None, audit: AuditSample | None, propensities: Any

@@ -19,6 +19,7 @@ from verirec.training.correction import KINDS
 from verirec.training.losses import LOSSES
 from verirec.training.preparation import Preparation
 from verirec.training.schedule import ANCHORS
+from verirec.training.side_information import COVARIATES
 from verirec.training.solvers.choice import SOLVERS, no_sweeps
 
 
@@ -33,6 +34,12 @@ def check(method: Any) -> None:
         usable = tuple(name for name, one in ESTIMATORS.items() if not one.needs_all_propensities)
         one_of("validation_estimator", method.validation_estimator, usable)
     _check_correction(method)
+    if method.covariates is not None:
+        one_of("covariates", method.covariates, tuple(COVARIATES))
+        if method.covariates != "none" and method.model not in ("mf", "constants", "features"):
+            raise ParameterError(
+                f'covariates are for models "mf", "constants" and "features"; got model={short(method.model)}'
+            )
 
 
 def _check_correction(method: Any) -> None:

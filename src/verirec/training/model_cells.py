@@ -69,7 +69,7 @@ def predictions_of(
     users, items
         Positions that make up another grid; both or neither.
     """
-    if isinstance(model, FactorModel):
+    if isinstance(model, FactorModel) and model.covariates is None:
         own = _as_factors(model)
         return own if users is None or items is None else _at_places(own, users, items)
     cells = ModelCells(model, shape)
