@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
-from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods import checking
-from verirec.methods.parameters import Limits, parameters_of, savable_parameters, shown
+from verirec.methods.parameters import Limits
+from verirec.methods.trained import Trained
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import RandomState
 from verirec.training.correction import Kind, NoiseCorrection
@@ -23,13 +20,13 @@ from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.recommender import Recommendations, Recommender, TrainingReport
+from verirec.training.side_information import Learnt
 from verirec.training.settings import Anchors, TrainingSettings
 from verirec.training.trainer import Plan
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(ABC):
+class Method(Trained):
     r"""A way to train a recommender: stores its parameters, and trains in `fit`.
 
     What it leaves is `recommender_`, to which its own `predict`, `recommend`, `similar_items` and `save` hand over.
@@ -40,7 +37,7 @@ class Method(ABC):
         "mf", "constants", "features", "ncf", a `torch.nn.Module` of (users, items) that gives logits, or a function of
         (n_users, n_items) that makes one.
     dim
-        Number of factors.
+        Number of factors; 0 for none.
     constants
         Whether users, items and all have a constant; the paper's form has none.
     loss
@@ -102,9 +99,6 @@ class Method(ABC):
         by `save`.
     """
 
-    name: ClassVar[str]
-    paper: ClassVar[str]
-    summary: ClassVar[str]
     needs_grid: ClassVar[bool] = False
     """Whether its loss looks at pairs that nobody rated."""
     uses_propensities: ClassVar[bool] = True
@@ -118,7 +112,7 @@ class Method(ABC):
     takes_correction: ClassVar[bool] = False
     """Whether it can be corrected for noise."""
     limits: ClassVar[Limits] = {
-        "dim": (1, 10_000),
+        "dim": (0, 10_000),
         "batch_size": (1, 10**9),
         "grid_cells": (1, 10**9),
         "epochs": (1, 10**9),
@@ -220,11 +214,20 @@ class Method(ABC):
         self.recommender_ = replace(self.recommender_, report=first.report)
 
     def prepare(
-        self, log: FeedbackLog, *, noise_rates: Rates | None, audit: AuditSample | None, propensities: Any
+        self,
+        log: FeedbackLog,
+        *,
+        noise_rates: Rates | None,
+        audit: AuditSample | None,
+        propensities: Any,
+        learnt: Learnt | None = None,
     ) -> Preparation:
-        """Check all that `fit` is given, find propensities and noise rates, and hold rows out."""
+        """Check all that `fit` is given, find propensities and noise rates, and hold rows out.
+
+        Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
+        """
         self.check_parameters()
-        return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities)
+        return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:
         """Train on what `prepare` made, anew or from where another fit ended."""
@@ -238,68 +241,3 @@ class Method(ABC):
         """Whether any of its models takes features."""
         kinds = (self.model, *(spec.kind for spec in self.extra_models().values()))
         return any(isinstance(kind, str) and kind == "features" for kind in kinds)
-
-    # What was trained
-
-    def _trained(self) -> Recommender:
-        if "recommender_" not in vars(self):
-            raise NotFittedError(f"this {type(self).__name__} is not trained yet: call fit first")
-        return self.recommender_
-
-    @property
-    def report_(self) -> TrainingReport:
-        """How training went: history, why it stopped, validation error."""
-        return self._trained().report
-
-    @property
-    def noise_rates_(self) -> Rates | None:
-        """Given, audited, or as training left them; `None` for none."""
-        return self._trained().noise_rates
-
-    @property
-    def predictions(self) -> Any:
-        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
-        return self._trained().predictions
-
-    def predictions_for(self, log: FeedbackLog) -> Any:
-        """Return the predictions on another log's grid, by id: see `Recommender.predictions_for`."""
-        return self._trained().predictions_for(log)
-
-    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
-        """Return the probability that each user likes each item, by id: see `Recommender.predict`."""
-        return self._trained().predict(users, items)
-
-    def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
-        """Return each user's k best items: see `Recommender.recommend`."""
-        return self._trained().recommend(users, k, exclude=exclude)
-
-    def similar_items(self, item: Any, k: int = 10) -> Recommendations:
-        """Return the k items most like one: see `Recommender.similar_items`."""
-        return self._trained().similar_items(item, k)
-
-    def save(self, folder: str | Path) -> Path:
-        """Save the trained recommender: see `Recommender.save`."""
-        return self._trained().save(folder)
-
-    # Parameters, in scikit-learn's manner
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn's `clone` wants them."""
-        return parameters_of(self)
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
-            setattr(self, name, value)
-        return self
-
-    @property
-    def savable_parameters(self) -> dict[str, Any]:
-        """The parameters that a file can hold; objects, such as modules of one's own, are left out."""
-        return savable_parameters(self)
-
-    def __repr__(self) -> str:
-        return shown(self)

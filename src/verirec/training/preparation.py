@@ -21,7 +21,7 @@ from verirec.randomness import same_state
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
-from verirec.training.side_information import side_information
+from verirec.training.side_information import Learnt, side_information
 from verirec.training.validation import Validator
 
 
@@ -78,6 +78,7 @@ def prepare(
     noise_rates: Rates | None,
     audit: AuditSample | None,
     propensities: Any,
+    learnt: Learnt | None = None,
 ) -> Preparation:
     """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
     if noise_rates is not None and audit is not None:
@@ -99,7 +100,9 @@ def prepare(
     data = TrainingData(
         trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
     )
-    side = side_information(trained_on, settings.exposure_covariates, device, features=settings.takes_features)
+    side = side_information(
+        trained_on, settings.exposure_covariates, device, features=settings.takes_features, learnt=learnt
+    )
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
 

@@ -44,6 +44,8 @@ class TrainingReport:
         methods by: `verirec.estimate` on a held-out log has an interval.
     penalty_bound
         The factor penalty from which on the loss surely has a minimum.
+    search
+        What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
     """
 
     method: str
@@ -55,6 +57,7 @@ class TrainingReport:
     validation_error: float
     validation_estimator: str | None
     penalty_bound: float
+    search: dict[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,17 @@ from torch import Tensor
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.covariates import KINDS, Covariates
 from verirec.models.factors import SideInformation
+from verirec.nuisance.exposure import ExposureCovariate
 
 COVARIATES: Final = {"none": (), **{name: (name,) for name in KINDS}, "both": tuple(KINDS)}
 """What the parameter `covariates` stands for."""
 
+Learnt = dict[tuple[int, str], ExposureCovariate]
+"""Covariates by the fingerprint of the rows that they were learnt from, and by name."""
+
 
 def side_information(
-    log: FeedbackLog, covariates: str, device: torch.device, *, features: bool = True
+    log: FeedbackLog, covariates: str, device: torch.device, *, features: bool = True, learnt: Learnt | None = None
 ) -> SideInformation:
     """Standardise a log's features, and learn covariates from its positions.
 
@@ -31,8 +35,16 @@ def side_information(
         Where tensors go.
     features
         Whether features are wanted.
+    learnt
+        Covariates that are known already; new ones are put there.
     """
-    columns = [KINDS[name].fit(log) for name in COVARIATES[covariates]]
+    known = {} if learnt is None else learnt
+    columns = []
+    for name in COVARIATES[covariates]:
+        key = (log.fingerprint, name)
+        if key not in known:
+            known[key] = KINDS[name].fit(log)
+        columns.append(known[key])
     pairs = Covariates(columns, device) if columns else None
     sides = (_standardised(one, device) if features else None for one in (log.user_features, log.item_features))
     return SideInformation(*sides, pairs)
