@@ -4,9 +4,9 @@
 
 Labels are flipped at (.2, .1), noise rates are given, test labels are clean and of random pairs, and nothing is chosen
 by them. Coat: its self-selected ratings. KuaiRec: 400 users and 600 videos of the block in which every pair has a
-label, 8% of the pairs logged, with log-odds that rise by 2 where the user likes the video. Simulated: 400 x 600, 8% of the
-pairs logged, selectivity 0 and 2. One thread; means over seeds, with their standard errors. `--survey` gives `auto` the true labels of
-so many random pairs.
+label, 8% of the pairs logged, with log-odds that rise by 2 where the user likes the video. Simulated: 400 x 600, 8% of
+the pairs logged, selectivity 0 and 2. One thread; means over seeds, with their standard errors. `--survey` gives `auto`
+the true labels of so many random pairs, which are not tested on.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from verirec.methods.balancing import SDR as SDR, IPSV2 as IPSV2, DRV2 as DRV2
 from verirec.methods.kernel_balancing import AKBDR as AKBDR
 from verirec.methods.calibrating import DCEDR as DCEDR
 from verirec.methods.auto import Auto as Auto
+from verirec.methods.tuning import tune as tune
 from verirec.methods.paths import PenaltyPath as PenaltyPath, fit_path as fit_path
 from verirec.training.fitting import ModelSpec as ModelSpec
 from verirec.training.objective import ImputedLabels as ImputedLabels, Objective as Objective
@@ -24,9 +25,9 @@ from verirec.training.objective import PseudoLabels as PseudoLabels, Step as Ste
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommender import Recommender as Recommender, TrainingReport as TrainingReport, load as load
 
-catalogue: dict[str, type[Trained]] = {
+catalogue: dict[str, type[Method] | type[Auto]] = {
     one.name: one
     for one in list(globals().values())
-    if isinstance(one, type) and issubclass(one, Trained) and one not in (Method, Trained)
+    if isinstance(one, type) and issubclass(one, Method | Auto) and one != Method
 }
 """Name to class: all of them methods but "auto", which searches among them."""

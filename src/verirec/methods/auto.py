@@ -1,34 +1,27 @@
-"""Which one do I take? A search over methods, penalties and covariates that returns constants where nothing beats them."""
+"""Which one do I take? A search over methods, penalties and covariates; constants where nothing beats them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
 
-import numpy as np
-
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.inputs import Rates, checked_rates, judgeable
-from verirec.exceptions import ParameterError
-from verirec.methods import checking
+from verirec.estimation.inputs import Rates
 from verirec.methods.base import Method
-from verirec.methods.criteria import Criterion, Gain, ProbabilityLoss, RankingLoss
-from verirec.methods.parameters import Limits, check_numbers, plain_parameters
-from verirec.methods.search import Budget, Folds, Search, Trial
+from verirec.methods.folds import folds_of
+from verirec.methods.parameters import Limits, check_numbers
+from verirec.methods.search import Budget, Search
 from verirec.methods.survey_choice import chosen_by_survey
 from verirec.methods.trained import Trained
+from verirec.methods.tuning import OBJECTIVES, begun, finished
 from verirec.methods.weighting import MF, OME, SNIPS
-from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
-from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
-OBJECTIVES: Final = ("ranking", "probability")
 _START: Final[dict[str, Any]] = {
     "model": "constants",
     "dim": 0,
@@ -136,68 +129,6 @@ class Auto(Trained):
         return self
 
 
-def folds_of(
-    log: FeedbackLog,
-    count: int,
-    seed: int,
-    noise_rates: Rates | None,
-    audit: AuditSample | None,
-    propensities: Any,
-    survey: SurveySample | None,
-) -> Folds:
-    """Check what a search is given, and part the log in folds of about as many likes each."""
-    if noise_rates is not None and audit is not None:
-        raise ParameterError("give noise_rates or an audit: one of the two")
-    rates = checked_rates(noise_rates, judgeable(log))
-    classes = [np.flatnonzero(log.labels == label) for label in (0, 1)]
-    least = min(len(rows) for rows in classes)
-    if least < 2 * count:
-        raise ParameterError(
-            f"a search in {count} folds needs at least {2 * count} rows of each class; this log has {least} of one"
-        )
-    fitted = _propensities(propensities, log)
-    if audit is not None:
-        rates = rates_from_audit(log, audit, fitted)[0]
-    random, number = np.random.default_rng([seed, 20]), np.empty(len(log), np.int64)
-    for rows in classes:
-        number[random.permutation(rows)] = np.arange(len(rows)) % count
-    return Folds(log, number, rates, fitted, survey)
-
-
-def _propensities(given: Any, log: FeedbackLog) -> Propensities:
-    """Take those that are given, or the log's; by default logistic ones without features, whose weights vary less."""
-    if given is None and log.propensities is None:
-        return LogisticPropensity(features=False).fit(log)
-    return as_propensities(given, log)
-
-
-def begun(
-    method: Trained,
-    folds: Folds,
-    objective: str,
-    budget: Budget,
-    checkpoint: str | Path | None,
-    resume: bool,
-    progress: Callable[[int, int, float], None],
-) -> Search:
-    """Begin a search with what the objective goes by."""
-    log = folds.log
-    weights = 1 / folds.propensities.at(log.users, log.items)
-    criterion: Criterion = RankingLoss(log, folds.number)
-    if objective == "probability":
-        criterion = ProbabilityLoss(log, folds.number, folds.rates, weights)
-    file = checking.checkpoint_file(checkpoint)
-    facts = [type(method).__name__, _lasting(method), objective, log.fingerprint, repr(folds.rates), folds.number.sum()]
-    digest = hashlib.sha256(repr(facts).encode() + folds.number.tobytes() + weights.astype(np.float32).tobytes())
-    return Search(folds, criterion, budget, progress, file, digest.hexdigest(), resume)
-
-
-def _lasting(method: Trained) -> str:
-    """Return the parameters but the budget: a search may go on with a larger one."""
-    kept = {name: value for name, value in plain_parameters(method).items() if name not in ("trials", "seconds")}
-    return json.dumps(kept, sort_keys=True)
-
-
 def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: Rates | None) -> None:
     """Try constants, covariates, features, factors, penalties again, and other methods, each from the best so far."""
     search.attempt(base, [_START])
@@ -212,10 +143,11 @@ def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool,
     _try_factors(search, base)
     _climb_constants(search)
     if corrected:
+        # Without factors: with a corrected label these need a penalty of their own to have a minimum.
+        flat = min((one for one in search.trials if one.method.dim == 0), key=lambda trial: trial.loss).changed
         others: list[type[Method]] = [SNIPS] if rates is None else [OME, SNIPS]
         for other in others:
-            if search.best.method.dim == 0:
-                search.attempt(other(**_shared(base)), [search.best.changed])
+            search.attempt(other(**_shared(base)), [flat])
 
 
 def _climb_constants(search: Search) -> None:
@@ -234,42 +166,3 @@ def _try_factors(search: Search, base: Method) -> None:
 
 def _shared(base: Method) -> dict[str, Any]:
     return {name: getattr(base, name) for name in ("validation", "refit", "epochs", "random_state", "device")}
-
-
-def finished(method: Trained, search: Search, chosen: Trial, reference: Trial, gain: Gain) -> Any:
-    """Train what was chosen on all rows, and report the whole search."""
-    folds = search.folds
-    final = type(chosen.method)(**chosen.method.get_params())
-    final.fit(folds.log, noise_rates=folds.rates, propensities=folds.propensities)
-    report = replace(
-        final.report_,
-        method=method.name,
-        parameters=method.savable_parameters,
-        validation_error=chosen.loss,
-        validation_estimator=search.criterion.name,
-        search=described(search, chosen, reference, gain),
-    )
-    return replace(final.recommender_, report=report)
-
-
-def described(search: Search, chosen: Trial, reference: Trial, gain: Gain) -> dict[str, Any]:
-    """Return what was tried and chosen, as JSON can hold it."""
-    pairs = len(search.criterion.rows)
-
-    def row(trial: Trial) -> dict[str, Any]:
-        over = search.criterion.gain([reference.logits] * pairs, [trial.logits] * pairs)
-        return {"method": trial.method.name, **trial.changed, "loss": trial.loss} | {
-            "gain": over.value,
-            "standard_error": over.standard_error,
-        }
-
-    return {
-        "criterion": search.criterion.name,
-        "folds": pairs,
-        "stopped": search.budget.stopped or "all was tried",
-        "chosen": search.trials.index(chosen),
-        "reference": search.trials.index(reference),
-        "guard": {"gain": gain.value, "standard_error": gain.standard_error, "sure": gain.sure},
-        "trials": [row(trial) for trial in search.trials],
-    }
-

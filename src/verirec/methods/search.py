@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,17 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.inputs import Rates
 from verirec.exceptions import TrainingError
 from verirec.methods.base import Method
 from verirec.methods.criteria import Criterion, Gain
-from verirec.nuisance.propensities import Propensities
-from verirec.nuisance.surveys import SurveySample
+from verirec.methods.folds import Folds
 from verirec.training.checkpoints import read_tensors, write_tensors
-from verirec.training.model_cells import ModelCells
-from verirec.training.side_information import Learnt
-from verirec.training.trainer import Plan
 
 Array = npt.NDArray[Any]
 MOST_STEPS: Final = 4
@@ -68,52 +62,6 @@ class Trial:
     @property
     def _covariates(self) -> bool:
         return self.method.covariates not in (None, "none")
-
-
-@dataclass(eq=False)
-class Folds:
-    """A log in parts, each held out in turn.
-
-    Parameters
-    ----------
-    log
-        All rows.
-    number
-        Of the fold of each row, shape (n,).
-    rates, propensities
-        Of the whole log.
-    survey
-        Pairs whose logits are wanted too.
-    """
-
-    log: FeedbackLog
-    number: npt.NDArray[np.int64]
-    rates: Rates | None
-    propensities: Propensities
-    survey: SurveySample | None = None
-    learnt: Learnt = field(default_factory=dict)
-
-    def logits(self, method: Method) -> tuple[Array, Array]:
-        """Fit a method on all folds but one at a time; returns logits of all rows, and mean ones of the survey."""
-        found = np.empty(len(self.log), np.float32)
-        asked = (self.survey.users, self.survey.items) if self.survey is not None else (np.empty(0, np.int32),) * 2
-        on_survey = np.zeros(len(asked[0]))
-        count = int(self.number.max()) + 1
-        for fold in range(count):
-            held = self.number == fold
-            part = self.log.select(~held)
-            prepared = method.prepare(
-                part,
-                noise_rates=self.rates,
-                audit=None,
-                propensities=self.propensities.thinned(len(part) / len(self.log)),
-                learnt=self.learnt,
-            )
-            fitted = type(method)(**method.get_params()).fit_prepared(prepared, Plan(method.epochs))
-            cells = ModelCells(fitted.recommender_.model, self.log.shape)
-            found[held] = cells.cell_logits(self.log.users[held], self.log.items[held])
-            on_survey += cells.cell_logits(*asked) / count
-        return found, on_survey
 
 
 class Budget:
@@ -195,8 +143,8 @@ class Search:
         for factor in (2.0, 0.5):
             for _ in range(MOST_STEPS):
                 best = self.best
-                value = best.changed.get(parameter, start)
-                self.attempt(best.method, [best.changed | {parameter: value * factor}])
+                value = type(start)(best.changed.get(parameter, start) * factor)
+                self.attempt(best.method, [best.changed | {parameter: value}])
                 if self.best is best:
                     break
 
@@ -237,7 +185,8 @@ class Search:
         count = len(self.criterion.rows)
 
         def picks(trials: list[Trial]) -> list[Array]:
-            others = [[one for one in range(count) if one != fold] for fold in range(count)]
-            return [min(trials, key=lambda trial: trial.losses[rest].mean()).logits for rest in others]  # noqa: B023
+            losses = np.array([trial.losses for trial in trials])
+            without = (losses.sum(1, keepdims=True) - losses) / (count - 1)
+            return [trials[int(one)].logits for one in without.round(_DIGITS).argmin(0)]
 
         return self.criterion.gain(picks(reference), picks(self.trials))

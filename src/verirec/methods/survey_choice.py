@@ -20,9 +20,7 @@ def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog) -> 
     Pairs of the survey that are in the log are left out. For probabilities each trial's level and slope are first put
     right on the survey, as is done in the end.
     """
-    fresh = ~np.isin(
-        cell_keys(survey.users, survey.items, log.n_items), cell_keys(log.users, log.items, log.n_items)
-    )
+    fresh = ~np.isin(cell_keys(survey.users, survey.items, log.n_items), cell_keys(log.users, log.items, log.n_items))
     labels = np.asarray(survey.labels)[fresh].astype(np.float64)
     if len(np.unique(labels)) < 2:
         return search.best

@@ -32,8 +32,8 @@ def build_model(
     ----------
     kind
         "mf": factors, with constants unless these are off. "constants": constants alone. "features": features as
-        well. All three take covariates of pairs, where there are some. "ncf": a neural one. A `torch.nn.Module`, which is copied and never changed itself, or a function of
-        (n_users, n_items) that gives one.
+        well. All three take covariates of pairs, where there are some. "ncf": a neural one. A `torch.nn.Module`, which
+        is copied and never changed itself, or a function of (n_users, n_items) that gives one.
     shape
         (n_users, n_items).
     dim
@@ -53,9 +53,7 @@ def build_model(
     if kind in ("mf", "constants"):
         pairs = SideInformation(covariates=side.covariates)
         alone = kind == "constants"
-        return FactorModel(
-            *shape, 0 if alone else dim, constants=alone or constants, side=pairs, random=random
-        )
+        return FactorModel(*shape, 0 if alone else dim, constants=alone or constants, side=pairs, random=random)
     if kind == "features":
         if side.users is None and side.items is None:
             raise ModelError('model="features" needs a log with user or item features')

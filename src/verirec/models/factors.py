@@ -2,8 +2,8 @@ r"""Matrix factorisation with constants and features: the model of most methods,
 
 .. math:: z_{ui} = b + b_u + b_i + u_u \cdot v_i + x_u^\top A\, y_i + a \cdot x_u + c \cdot y_i + w \cdot c_{ui}
 
-with features x and y, and covariates :math:`c_{ui}` of the pair, such as the logit of its propensity. Each part can be left out; without constants and
-features it is the paper's form (Section 5).
+with features x and y, and covariates :math:`c_{ui}` of the pair, such as the logit of its propensity. Each part can be
+left out; without constants and features it is the paper's form (Section 5).
 """
 
 from __future__ import annotations
@@ -216,9 +216,9 @@ class FactorModel(Model):
     def with_strangers(self, cold_users: Tensor, cold_items: Tensor) -> FactorModel:
         """Return a copy with one more user and one more item: mean factors and constants, and no features."""
         sides = (self.user_features, self.item_features)
-        wider = (None if one is None else torch.cat([one, torch.zeros_like(one[:1])]) for one in sides)
+        users, items = (None if one is None else torch.cat([one, torch.zeros_like(one[:1])]) for one in sides)
         shape = (self.shape[0] + 1, self.shape[1] + 1)
-        side = SideInformation(*wider, self.covariates)
+        side = SideInformation(users, items, self.covariates)
         model = FactorModel(*shape, self.dim, constants=self.constants, side=side, random=torch.Generator())
         model.load_state_dict(state_with_strangers(self, cold_users, cold_items))
         return model.eval()

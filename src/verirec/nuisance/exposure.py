@@ -4,7 +4,7 @@ Two models of the 0/1 matrix X of rated pairs, both from positions alone. `Ratin
 propensity. `CoRatings`: which items are rated together, EASE (Steck 2019): each item's column regressed on all others,
 with a ridge :math:`\lambda`,
 
-.. math:: s_{ui} = \sum_{j \ne i} x_{uj} B_{ji}, \qquad B_{ji} = -P_{ji} / P_{ii}, \qquad P = (X^\top X + \lambda I)^{-1}.
+.. math:: s_{ui} = \sum_{j \ne i} x_{uj} B_{ji}, \quad B_{ji} = -P_{ji} / P_{ii}, \quad P = (X^\top X + \lambda I)^{-1}.
 
 A row that is trained on was rated, and the model was fitted to that: its value is too high by the row's own leverage.
 A pair's covariate is what it would be had the pair not been rated, :math:`\eta_{ui} - x_{ui}\, h_{ui}`, where
@@ -40,6 +40,8 @@ _CLOSE: Final = 1e-4
 """A gradient this small ends that: the logits correlate .9999999 with the exact ones."""
 _FURTHEST: Final = 10.0
 """Constants of those who rated everything have no other end."""
+_ROUNDING: Final = 1e-5
+"""What is left of a matrix of float32."""
 _AT_ONCE: Final = 1 << 20
 """Products that are worked out at a time."""
 
@@ -75,10 +77,10 @@ class ExposureCovariate(CellValues):
     def known_items(self) -> npt.NDArray[np.bool_]:
         """Items that it has something to say about, shape (n_items,)."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def known_users(self) -> npt.NDArray[np.bool_]:
-        """Users who rated something."""
-        return np.diff(self.rated.indptr) > 0
+        """Users who rated something of that, shape (n_users,)."""
 
     def standardised(self, log: FeedbackLog) -> Self:
         """Return it with mean 0 and spread 1 over a log's rows."""
@@ -86,7 +88,7 @@ class ExposureCovariate(CellValues):
         spread = float(values.std()) if len(values) else 0.0
         mean = float(values.mean()) if len(values) else 0.0
         # Of rounding errors alone, where nothing sets pairs apart, nothing is made.
-        scale = spread if spread > 1e-9 * max(1.0, abs(mean)) else np.inf
+        scale = spread if spread > _ROUNDING * abs(mean) else np.inf
         return type(self)(self.rated, self.arrays | {"scale": np.array([mean, scale])})
 
     def cells(self, users: Positions, items: Positions) -> Array:
@@ -106,13 +108,13 @@ class ExposureCovariate(CellValues):
         """Look pairs up: 1 for rated, 0 for not."""
         asked = users.astype(np.int64) * self.shape[1] + items
         place = np.searchsorted(self._keys, asked)
-        return (self._keys[np.minimum(place, len(self._keys) - 1)] == asked).astype(np.float64)
+        return np.asarray(self._keys[np.minimum(place, len(self._keys) - 1)] == asked, dtype=np.float64)
 
     @cached_property
     def _keys(self) -> npt.NDArray[np.int64]:
         """Rated pairs, by number, in ascending order."""
         users = np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.rated.indptr))
-        return users * self.shape[1] + self.rated.indices
+        return np.asarray(users * self.shape[1] + self.rated.indices)
 
 
 class RatingLogits(ExposureCovariate):
@@ -131,6 +133,11 @@ class RatingLogits(ExposureCovariate):
         return cls(rated_pairs(log), arrays).standardised(log)
 
     @cached_property
+    def known_users(self) -> npt.NDArray[np.bool_]:
+        """Users who rated something."""
+        return np.asarray(np.diff(self.rated.indptr) > 0)
+
+    @cached_property
     def known_items(self) -> npt.NDArray[np.bool_]:
         """Items that somebody rated."""
         return np.bincount(self.rated.indices, minlength=self.shape[1]) > 0
@@ -140,7 +147,8 @@ class RatingLogits(ExposureCovariate):
         return self._made("logit"), self._made("leverage")
 
     def _made(self, what: str) -> FactorCells:
-        return FactorCells(*(self.arrays[f"{what}_{name}"] for name in _PARTS))
+        users, items, of_users, of_items = (self.arrays[f"{what}_{name}"] for name in _PARTS)
+        return FactorCells(users, items, of_users, of_items)
 
     def raw(self, users: Positions, items: Positions, rated: Array) -> Array:
         """Add up the parts; of rated pairs, their own leverage is taken off."""
@@ -159,8 +167,9 @@ def _two_way(log: FeedbackLog) -> tuple[FactorCells, FactorCells]:
     fitted = fit_two_way(*counts)
     constants = fitted.user_constants[fitted.users.code], fitted.item_constants[fitted.items.code]
     none = np.zeros((log.n_users, 0)), np.zeros((log.n_items, 0))
-    inside = (np.clip(side, -_FURTHEST, _FURTHEST) for side in constants)
-    return FactorCells(*none, *inside), FactorCells(*none, *(1 / known for known in fitted.information()))
+    users, items = (np.clip(side, -_FURTHEST, _FURTHEST) for side in constants)
+    of_users, of_items = fitted.information()
+    return FactorCells(*none, users, items), FactorCells(*none, 1 / of_users, 1 / of_items)
 
 
 _PARTS: Final = ("user_factors", "item_factors", "user_constants", "item_constants")
@@ -215,6 +224,11 @@ class CoRatings(ExposureCovariate):
         places = np.full(self.shape[1], -1)
         places[self.arrays["kept"]] = np.arange(len(self.arrays["kept"]))
         return places
+
+    @cached_property
+    def known_users(self) -> npt.NDArray[np.bool_]:
+        """Users who rated some of the items that are kept."""
+        return np.asarray(self.arrays["norms"] > 0)
 
     @cached_property
     def known_items(self) -> npt.NDArray[np.bool_]:

@@ -60,9 +60,7 @@ class Preparation:
         """Return the same with no rows held out, and noise rates that stay: those that a first fit ended with."""
         old = self.data
         data = TrainingData(self.log, self.propensities, old.batch_size, old.grid_cells, old.seed, old.device)
-        side = side_information(
-            self.log, settings.exposure_covariates, old.device, features=settings.takes_features
-        )
+        side = side_information(self.log, settings.exposure_covariates, old.device, features=settings.takes_features)
         return replace(self, rates=rates, validator=None, data=data, side=side, h=None)
 
     def schedule(self, settings: TrainingSettings) -> RateSchedule:

@@ -63,8 +63,8 @@ def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
     facts = json.loads(text)
     about = facts.pop("model")
     shape = (len(facts["user_ids"]), len(facts["item_ids"]))
-    sides = (tensors.pop(name, None) for name in _SIDES)
-    side = SideInformation(*sides, Covariates.of_tensors(tensors, shape))
+    users, items = (tensors.pop(name, None) for name in _SIDES)
+    side = SideInformation(users, items, Covariates.of_tensors(tensors, shape))
     model = build_model(
         about["kind"], shape, about["dim"], constants=about["constants"], side=side, random=torch.Generator()
     )

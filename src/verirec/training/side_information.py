@@ -46,8 +46,8 @@ def side_information(
             known[key] = KINDS[name].fit(log)
         columns.append(known[key])
     pairs = Covariates(columns, device) if columns else None
-    sides = (_standardised(one, device) if features else None for one in (log.user_features, log.item_features))
-    return SideInformation(*sides, pairs)
+    users, items = (_standardised(one, device) if features else None for one in (log.user_features, log.item_features))
+    return SideInformation(users, items, pairs)
 
 
 def _standardised(values: Any, device: torch.device) -> Tensor | None:

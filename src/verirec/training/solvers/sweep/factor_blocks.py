@@ -59,9 +59,7 @@ class FactorBlocks:
         Covariates of the log's rows, shape (rows, c), if the model has some.
     """
 
-    def __init__(
-        self, model: FactorModel, penalties: Penalties, scale: float, on_rows: Tensor | None = None
-    ) -> None:
+    def __init__(self, model: FactorModel, penalties: Penalties, scale: float, on_rows: Tensor | None = None) -> None:
         self.model, k = model, model.dim
         self.covariates = None if on_rows is None else PairCovariates(model, penalties.features * scale, on_rows)
         self.features = Features(model, penalties.features * scale) if model.has_features else None
@@ -79,9 +77,7 @@ class FactorBlocks:
                 self.items[:, k + 2 :] = self.features.items
         self.refresh_features()
         factors = torch.full((k,), penalties.factors * scale)
-        own = [
-            torch.full((1 if model.constants else 0,), penalties.of(side) * scale) for side in ("users", "items")
-        ]
+        own = [torch.full((1 if model.constants else 0,), penalties.of(side) * scale) for side in ("users", "items")]
         start, end = (0, k + 2) if model.constants else (1, k + 1)
         self.sides = (
             Side(self.users, self.items, slice(start, k + 1), torch.cat([own[0], factors])),
