@@ -158,7 +158,7 @@ def test_a_verdict_says_what_it_rests_on(found, surveyed):
         ({"basis": "survey", "survey": survey}, "a survey of 400 random pairs"),
         (audit, "propensities that are known and an audit of 300 pairs"),
         ({"basis": "known propensities"}, "propensities that are known"),
-        ({"basis": "range"}, "the log, even if liked pairs are logged at up to 20 times the odds"),
+        ({"basis": "range"}, "the log, if liked pairs are logged at 1 to 20 times the odds of others"),
     ):
         said = said_of(found, comparison(basis=changes["basis"]), **changes)[0]
         assert said == (
@@ -217,15 +217,21 @@ def test_a_log_alone_says_that_it_cannot_tell_what_it_leaves_open_and_what_to_as
     for name, one in alone.recommenders.items():
         low, high = one.estimates["range"].interval
         assert f"between {low:.3f} and {high:.3f} for {name}" in second
-    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give +-{alone.plan.half_width:.2g}")
+    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give ±{alone.plan.half_width:.2g}")
     assert "verirec plan chooses them" in third
     assert not [sentence for sentence in alone.conclusions if " is better than" in sentence]
+
+
+def test_a_log_whose_noise_was_asked_about_is_not_alone(alone):
+    asked = replace(alone, noise=RATES, noise_source="an audit of 300 pairs")
+    expected = "This log, even with an audit of 300 pairs, cannot tell which recommender is better."
+    assert conclusions(asked)[0] == expected
 
 
 def test_of_one_recommender_a_log_alone_cannot_tell_how_good_it_is(world, recommenders):
     found = assess(world.log, {"sharp": recommenders["sharp"]}, noise_rates=RATES)
     assert found.conclusions[0] == "This log alone cannot tell how good sharp is."
-    assert f"A survey of {len(found.plan):,} random pairs would give +-0.03" in " ".join(found.conclusions)
+    assert f"A survey of {len(found.plan):,} random pairs would give ±0.03" in " ".join(found.conclusions)
 
 
 @pytest.mark.parametrize(("count", "rest"), [(4, False), (5, True)])
@@ -381,7 +387,7 @@ def test_without_recommenders_there_is_nothing_to_hold_and_what_to_ask(world):
     found = assess(world.log, noise_rates=RATES, propensities=known(world))
     width = f"{found.plan.half_width:.2g}"
     assert conclusions(found) == [
-        f"An audit of {len(found.plan):,} of the logged pairs would tell the noise rates to +-{width} (verirec plan)."
+        f"An audit of {len(found.plan):,} of the logged pairs would tell the noise rates to ±{width} (verirec plan)."
     ]
 
 
@@ -500,13 +506,22 @@ def test_doubts_about_the_propensities_are_among_the_conclusions(found):
     )
     assert "Propensities: one row carries it all." in conclusions(doubtful)
     assert "Propensities: one row carries it all." not in conclusions(found)
+    assert not [one for one in conclusions(replace(doubtful, basis="range")) if one.startswith("Propensities")]
+
+
+def test_how_good_each_is_follows_the_verdict(found):
+    (said,) = [one for one in conclusions(found) if one.startswith("The true log loss is")]
+    for name, one in found.recommenders.items():
+        level = one.estimates[one.headline]
+        low, high = level.interval
+        assert f"{level.value:.3f} ({low:.3f} to {high:.3f}) for {name}" in said
 
 
 @pytest.mark.parametrize(
     ("warnings", "sentences"),
     [
         ((), []),
-        (("one",), ["There is 1 warning at the end of the page: read them first."]),
+        (("one",), ["There is 1 warning at the end of the page: read it first."]),
         (("one", "two"), ["There are 2 warnings at the end of the page: read them first."]),
     ],
 )

@@ -237,6 +237,27 @@ def test_an_audit_gives_the_rates_and_their_uncertainty(figures, folder):
     assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates)
 
 
+def test_second_answers_give_the_rates_and_their_uncertainty(figures, tmp_path):
+    world = vr.simulate.world(100, 150, observed=0.3, selectivity=1, random_state=0)
+    users, items = world.log.users, world.log.items
+    again = vr.NoiseRates(0.2, 0.1).observe(
+        world.at(users, items).true_labels, np.random.default_rng(0).random(len(users))
+    )
+    write_table(tmp_path / "log.csv", ["user", "item", "label"], users, items, world.log.labels)
+    write_table(tmp_path / "again.csv", ["user", "item", "answer"], users[:2_000], items[:2_000], again[:2_000])
+    np.save(tmp_path / "f.npy", np.full((100, 150), 0.4))
+    shown = figures(tmp_path / "log.csv", "--predictions", f"mine={tmp_path}/f.npy", "--reask", tmp_path / "again.csv")
+    log = vr.read_log(tmp_path / "log.csv")
+    rates = vr.ReaskNoiseRates().fit(log, reask=vr.ReaskSample.from_file(tmp_path / "again.csv", log))
+    assert shown["noise_rates"] == {
+        "source": "second answers to 2,000 pairs",
+        "rho01": rates.rho01,
+        "rho10": rates.rho10,
+        "covariance": [list(row) for row in rates.covariance],
+    }
+    assert "ome-dr" in shown["recommenders"]["mine"]
+
+
 def test_a_region_gives_ranges(figures, folder):
     shown = figures("log.csv", "--predictions", "mine=matrix.npy", "--region")
     region = vr.identified_region(vr.read_log(folder / "log.csv"))
@@ -291,7 +312,7 @@ def test_an_audits_rates_are_shown_with_their_intervals(estimate):
 def test_without_rates_the_table_says_how_to_give_them(estimate):
     output = estimate("log.csv", "--predictions", "mine=matrix.npy")[1]
     assert "Noise rates: not corrected" in output
-    assert "give --rho01 and --rho10, --audit or --region" in output
+    assert "give --rho01 and --rho10, --audit, --reask or --region" in output
 
 
 @pytest.mark.parametrize("name", ["[old]", "[/b]", "two words", "é"])
@@ -677,9 +698,14 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--rho01", -0.1, "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "nan", "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "x", "--rho10", 0.4], r"Invalid value for '--rho01'"),
-    (["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"], r"--audit, or --region: one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the three"),
+    (
+        ["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"],
+        r"--audit, or --reask, or --region: one of the four",
+    ),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the four"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--reask", "audit.csv"], r"one of the four"),
+    (["log.csv", *GIVEN, "--reask", "nope.csv"], r"no file 'nope.csv'"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the four"),
     (["log.csv", *GIVEN, "--audit", "no.csv"], r"no file '?no\.csv'?"),
     (["log.csv", *GIVEN, "--audit", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
     (["log.csv", *GIVEN, "--positive-from", 2], r"--positive-from 2 makes all [\d,]+ labels 0"),

@@ -14,14 +14,22 @@ import numpy.typing as npt
 from verirec.assessment.findings import Basis
 from verirec.data.cells import Positions
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation import Estimate, EstimateRange, Estimates, estimate, estimate_ranking
+from verirec.estimation import (
+    Estimate,
+    EstimateRange,
+    Estimates,
+    SelectionStrength,
+    estimate,
+    estimate_ranking,
+    selection_strength,
+)
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import NoiseRateError, SurveyWarning
+from verirec.exceptions import NoiseRateError, SurveyWarning, VerirecError
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -142,6 +150,25 @@ class Evidence:
         return estimate(  # type: ignore[no-any-return]
             half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
         )["ome-snips"]
+
+    def strength(self) -> SelectionStrength | None:
+        """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""
+        if self.survey is None:
+            return None
+        # Of a region of rates none is known: then it is what was said that is held against the survey.
+        rates = None if isinstance(self.noise, NoiseRegion) else self.noise
+        with warnings.catch_warnings(), suppress(VerirecError, np.linalg.LinAlgError):
+            # What a survey is to be warned of was said when the recommenders were judged by it.
+            warnings.simplefilter("ignore", SurveyWarning)
+            return selection_strength(
+                self.pairs.log,
+                self.survey,
+                rates,
+                exclude=self.exclude,
+                confidence=self.confidence,
+                random_state=drawn_seed(self.seed),
+            )
+        return None
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
         """Estimate how well scores of all pairs rank; nothing where row weights or rates that do not fit forbid it."""

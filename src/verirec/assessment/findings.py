@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation import Estimate, EstimateRange, Estimates
+from verirec.estimation import Estimate, EstimateRange, Estimates, SelectionStrength
 from verirec.estimation.inputs import Rates
 from verirec.estimation.planning import LabelPlan
 from verirec.estimation.selection_range import SelectionRange
@@ -141,6 +141,8 @@ class Findings:
         Rates or a region, and where they come from.
     selection, survey
         How strongly taste may decide what is logged, and the survey, if there is one.
+    strength
+        How much more readily people log what they like, where a survey tells.
     basis
         What the headlines of recommenders for all pairs rest on.
     trained
@@ -175,6 +177,7 @@ class Findings:
     noise_source: str
     selection: SelectionRange
     survey: SurveySample | None
+    strength: SelectionStrength | None
     basis: Basis
     recommenders: dict[str, AssessedRecommender]
     comparisons: list[Comparison]

@@ -19,7 +19,7 @@ from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRegion
+from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
@@ -102,7 +102,7 @@ def _noise(
 ) -> tuple[Rates | NoiseRegion, str]:
     if labels.rates is not None:
         checked_rates(labels.rates, log)
-        return labels.rates, "given"
+        return labels.rates, labels.rates.source if isinstance(labels.rates, NoiseRates) else "given"
     if labels.audit is not None:
         return rates_from_audit(log, labels.audit, propensities)
     return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"

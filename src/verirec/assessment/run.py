@@ -112,7 +112,7 @@ def assess(
         )
         evidence = found.evidence
         judged = judge_all(found.predictions, evidence, progress)
-        liked = evidence.liked()
+        liked, strength = evidence.liked(), evidence.strength()
         progress("Looking for wrong labels")
         noise, pairs = evidence.noise, evidence.pairs
         suspects = None
@@ -131,6 +131,7 @@ def assess(
         noise_source=found.noise_source,
         selection=evidence.selection,
         survey=evidence.survey,
+        strength=strength,
         basis=evidence.basis,
         recommenders=judged.recommenders,
         comparisons=judged.comparisons,

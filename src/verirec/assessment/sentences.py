@@ -13,6 +13,7 @@ from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
 MOST_NAMED: Final = 4
+_MOST_TIMES: Final = 1_000
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -36,6 +37,7 @@ def conclusions(found: Findings) -> list[str]:
         *_about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
+        *_about_levels(found),
         *_about_asking(found),
         *_about_noise(found),
         *_about_conditions(found),
@@ -43,6 +45,33 @@ def conclusions(found: Findings) -> list[str]:
         *_about_propensities(found),
         *_about_warnings(found),
     ]
+
+
+def about_taste(found: Findings) -> str:
+    """Say how much more readily people log what they like, where a survey tells; nothing where none does.
+
+    Examples
+    --------
+    >>> from verirec import SurveySample, simulate
+    >>> from verirec.assessment import assess
+    >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
+    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
+    >>> survey = SurveySample(users, items, world.true_labels[users, items])
+    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
+    'By the survey, people log what they like'
+    """
+    if found.strength is None:
+        return ""
+    value, low, high = found.strength.odds_ratio
+    told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
+    if low <= 1 <= high:
+        told += ": it cannot be told from selection by user and item alone"
+    return f"By the survey, people log what they like {told}."
+
+
+def _times(ratio: float) -> str:
+    """Two digits of a factor; beyond any sense, so many."""
+    return f"over {_MOST_TIMES:,}" if ratio > _MOST_TIMES else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def coverage(found: Findings, recommender: AssessedRecommender) -> str:
@@ -71,11 +100,13 @@ def _about_the_log_alone(found: Findings) -> list[str]:
     if not ranges or any(one.established for one in found.comparisons):
         return []
     what = "which recommender is better" if len(ranges) > 1 else f"how good {next(iter(ranges))} is"
+    asked = not isinstance(found.noise, NoiseRegion) and found.noise_source != "given"
+    who = f"This log, even with {found.noise_source}," if asked else "This log alone"
     named = list(ranges.items())[:MOST_NAMED]
     within = [f"between {_ends(one.interval)} for {name}" for name, one in named]
     rest = "" if len(named) == len(ranges) else " (the table has the others)"
     return [
-        f"This log alone cannot tell {what}.",
+        f"{who} cannot tell {what}.",
         "If people log what they like more readily than popularity and activity explain (as on two public data sets, "
         f"where the odds were 1.8 to 15 times as high), the true {found.loss} loss lies {_listed(within)}{rest}.",
     ]
@@ -95,12 +126,13 @@ def _about_asking(found: Findings) -> list[str]:
     plan = found.plan
     if plan is None:
         return []
-    reach = f"+-{plan.half_width:.2g}"
+    reach = f"±{plan.half_width:.2g}"
     if not found.recommenders:
         return [f"An audit of {len(plan):,} of the logged pairs would tell the noise rates to {reach} (verirec plan)."]
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
-    return [f"A survey of {len(plan):,} random pairs would give {reach}{enough}; verirec plan chooses them."]
+    in_all = "" if found.survey is None else " in all"
+    return [f"A survey of {len(plan):,} random pairs{in_all} would give {reach}{enough}; verirec plan chooses them."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -168,6 +200,24 @@ def _verdict(one: Comparison, found: Findings) -> str:
     return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
 
 
+def _about_levels(found: Findings) -> list[str]:
+    """Say how good each recommender is, where that has one value."""
+    levels = {
+        name: one.estimates[one.headline]
+        for name, one in found.recommenders.items()
+        if one.estimates is not None and one.headline != "range"
+    }
+    named = [
+        f"{one.value:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f}) for {name}"
+        for name, one in levels.items()
+        if isinstance(one, Estimate)
+    ]
+    if not named:
+        return []
+    rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
+    return [f"The true {found.loss} loss is {_listed(named[:MOST_NAMED])}{rest}."]
+
+
 def _lead(difference: Estimate | EstimateRange) -> str:
     low, high = sorted(abs(end) for end in difference.interval)
     if isinstance(difference, EstimateRange):
@@ -180,7 +230,8 @@ def _by_what(found: Findings) -> str:
     if found.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if found.basis == "range":
-        return f"the log, even if liked pairs are logged at up to {np.exp(found.selection.high):.0f} times the odds"
+        low, high = np.exp(found.selection.low), np.exp(found.selection.high)
+        return f"the log, if liked pairs are logged at {low:.2g} to {high:.2g} times the odds of others"
     return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
 
 
@@ -234,8 +285,8 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
 
 
 def _about_propensities(found: Findings) -> list[str]:
-    """Say what speaks against the propensities, where something rests on them."""
-    if found.basis == "survey":
+    """Say what speaks against the propensities, where a verdict rests on them."""
+    if found.basis not in ("audit", "known propensities"):
         return []
     return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 
@@ -244,6 +295,5 @@ def _about_warnings(found: Findings) -> list[str]:
     count = len(found.warnings)
     if not count:
         return []
-    return [
-        f"There {'is 1 warning' if count == 1 else f'are {count} warnings'} at the end of the page: read them first."
-    ]
+    are, them = ("is 1 warning", "it") if count == 1 else (f"are {count} warnings", "them")
+    return [f"There {are} at the end of the page: read {them} first."]

@@ -71,6 +71,7 @@ def _selection_numbers(found: Findings) -> dict[str, Any]:
     return {
         "range": [found.selection.low, found.selection.high],
         "surveyed": None if found.survey is None else len(found.survey),
+        "delta": None if found.strength is None else found.strength.to_dict(),
     }
 
 

@@ -74,7 +74,7 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
     if any(one.headline in SURVEY_ESTIMATORS for one in losses.values()):
         console.print("Go by survey-ppi, which rests on the survey's own labels.", soft_wrap=True)
     elif noise.rates is None:
-        hint = "Labels are taken as true; give --rho01 and --rho10, --audit or --region to correct them."
+        hint = "Labels are taken as true; give --rho01 and --rho10, --audit, --reask or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 

@@ -13,18 +13,19 @@ import pyarrow.compute as pc
 
 from verirec.data.answers import combine_answers
 from verirec.data.cells import Positions, cell_keys
+from verirec.data.feature_columns import NUMBER
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import is_text
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
-from verirec.data.tables import NUMBER
 from verirec.exceptions import (
     AuditError,
     DataError,
     EmptyLogError,
     FileFormatError,
     MissingValueError,
+    ReaskError,
     SurveyError,
     UnknownIdError,
 )
@@ -33,7 +34,10 @@ from verirec.formatting import rows_in_words, short
 _KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
     "logged": ("an audit", AuditError),
     "random": ("a survey", SurveyError),
+    "again": ("a re-ask", ReaskError),
 }
+_PLANNED: Final = ("logged", "random")
+"""What a plan says of its rows; those to ask about again are logged."""
 _NEGATIVE: Final = ("0", "0.0", "0,0", "no", "false")
 _POSITIVE: Final = ("1", "1.0", "1,0", "yes", "true")
 
@@ -69,9 +73,11 @@ def read_truths(
     log: FeedbackLog,
     likely: Columns | None = None,
     *,
-    kind: Literal["logged", "random"] = "logged",
+    kind: Literal["logged", "random", "again"] = "logged",
 ) -> Truths:
-    """Read an audit (logged pairs) or a survey (random ones); fields may be separated by commas, semicolons or tabs.
+    """Read an audit (logged pairs), a survey (random ones) or a re-ask (logged pairs, each by its own user).
+
+    Fields may be separated by commas, semicolons or tabs.
 
     Of a plan, which has both and says so in a column `kind`, the rows of one kind are taken. Rows without a label are
     left out, as of a list not filled in to the end, and the probabilities lowered by their share. Several answers to
@@ -85,13 +91,14 @@ def read_truths(
     table, settled = read_columns(file, ending, roles, delimiter=_delimiter(file, ending), likely=likely)
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
-    given, share = _answered(table, settled, kind, file)
+    given, share = _answered(table, settled, "random" if kind == "random" else "logged", file)
     users, items = given.positions(log, ending)
     keys = cell_keys(users, items, log.n_items)
-    if kind == "logged" and given.column("kind") is not None:
+    if kind != "random" and given.column("kind") is not None:
         given.refuse_unlogged(keys, log)
     labels = given.labels(error)
-    found = combine_answers(keys, labels, given.codes("person"), file=file.name, where=given.where, error=error)
+    people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
+    found = combine_answers(keys, labels, people, file=file.name, where=given.where, error=error)
     probabilities, clusters = given.probabilities(), given.codes("cluster")
     return Truths(
         users[found.rows],
@@ -242,7 +249,7 @@ def _kinds(table: pa.Table, settled: Any, file: Path) -> npt.NDArray[np.str_] | 
         return None
     words = pc.fill_null(pc.utf8_lower(pc.utf8_trim_whitespace(table[settled.kind])), "")
     said = np.asarray(words.to_numpy(), dtype=str)
-    known = np.isin(said, list(_KINDS))
+    known = np.isin(said, _PLANNED)
     odd = np.flatnonzero(~known & ~is_blank(table[str(settled.rating)]))
     if known.any() and odd.size:
         raise FileFormatError(

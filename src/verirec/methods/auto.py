@@ -108,7 +108,8 @@ class Auto(Trained):
         log, noise_rates, audit, propensities
             As in `Method.fit`. Candidates are judged with the rates and 1/p if probabilities are wanted.
         survey
-            True labels of random pairs: it decides between candidates that the log cannot tell apart.
+            True labels of random pairs: it decides between candidates that the log cannot tell apart, and puts level and
+            slope right (`Recommender.calibrated`).
         checkpoint, resume
             A file that keeps what was tried; with `resume`, that is not tried again.
         progress
@@ -126,6 +127,8 @@ class Auto(Trained):
         best = search.best if survey is None else chosen_by_survey(search, survey, log)
         chosen = best if gain.sure else constants
         self.recommender_ = finished(self, search, chosen, constants, gain)
+        if survey is not None:
+            self.recommender_ = self.recommender_.calibrated(survey, exclude=log)
         return self
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
@@ -23,6 +23,9 @@ from verirec.training.preparation import Preparation, prepare
 from verirec.training.settings import Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
+
+if TYPE_CHECKING:
+    from verirec.nuisance.surveys import SurveySample
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -178,6 +181,7 @@ class Method(Trained):
         noise_rates: Rates | None = None,
         audit: AuditSample | None = None,
         propensities: Any = None,
+        survey: SurveySample | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[int, int, float], None] = lambda epoch, epochs, value: None,
@@ -193,17 +197,24 @@ class Method(Trained):
             anchors where neither is given; all others use them to validate by.
         propensities
             As in `estimate`: fitted ones, a model, a matrix, a function; by default the log's own or a logistic model.
+        survey
+            True labels of random pairs, by the log's positions: after training, level and slope are put right by those
+            that are not in the log, see `Recommender.calibrated`.
         checkpoint, resume
             A file that training writes as it goes; with `resume`, it goes on from there to the same result.
         progress
             Told (epoch, epochs, validation error or NaN) after every epoch.
         """
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
+        if survey is not None:
+            checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
         self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
         if self.refit and prepared.validator is not None:
             self._fit_again(prepared, progress)
+        if survey is not None:
+            self.recommender_ = self._trained().calibrated(survey, exclude=log)
         return self
 
     def _fit_again(self, prepared: Preparation, progress: Callable[[int, int, float], None]) -> None:

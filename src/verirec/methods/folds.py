@@ -15,6 +15,7 @@ from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
+from verirec.training.levels import check_survey
 from verirec.training.model_cells import ModelCells
 from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
@@ -90,6 +91,8 @@ def folds_of(
     fitted = _propensities(propensities, log)
     if audit is not None:
         rates = rates_from_audit(log, audit, fitted)[0]
+    if survey is not None:
+        check_survey(survey, log, has_rates=rates is not None)
     random, number = np.random.default_rng([seed, 20]), np.empty(len(log), np.int64)
     for rows in classes:
         number[random.permutation(rows)] = np.arange(len(rows)) % count

@@ -13,6 +13,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods.parameters import parameters_of, savable_parameters, shown
+from verirec.nuisance.surveys import SurveySample
 from verirec.training.recommender import Recommendations, Recommender, TrainingReport
 
 
@@ -61,6 +62,14 @@ class Trained(ABC):
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:
         """Return the k items most like one: see `Recommender.similar_items`."""
         return self._trained().similar_items(item, k)
+
+    def calibrated(self, survey: SurveySample, **options: Any) -> Recommender:
+        """Return the recommender with level and slope put right: see `Recommender.calibrated`."""
+        return self._trained().calibrated(survey, **options)
+
+    def fold_in(self, ratings: FeedbackLog) -> Recommender:
+        """Return a recommender of new users, without training again: see `Recommender.fold_in`."""
+        return self._trained().fold_in(ratings)
 
     def save(self, folder: str | Path) -> Path:
         """Save the trained recommender: see `Recommender.save`."""

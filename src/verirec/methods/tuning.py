@@ -166,6 +166,7 @@ def described(search: Search, chosen: Trial, reference: Trial, gain: Gain) -> di
         "folds": pairs,
         "stopped": search.budget.stopped or "all was tried",
         "chosen": search.trials.index(chosen),
+        "parameters": chosen.method.savable_parameters,
         "reference": search.trials.index(reference),
         "guard": {"gain": gain.value, "standard_error": gain.standard_error, "sure": gain.sure},
         "trials": [row(trial) for trial in search.trials],

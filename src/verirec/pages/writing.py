@@ -86,6 +86,39 @@ def write_table(path: str | Path, frame: Any) -> None:
     write_file(path, shown.to_csv(index=False, quoting=_quoting(shown)).encode())
 
 
+TABLE_ENDINGS: Final = (".csv", ".parquet", ".json")
+
+
+def table_ending(path: str | Path) -> str:
+    """Return the ending that says how a table is written; others are a `ParameterError`."""
+    ending = Path(path).suffix.lower()
+    if ending not in TABLE_ENDINGS:
+        raise ParameterError(f"a table must end in .csv, .parquet or .json; got {Path(path).name!r}")
+    return ending
+
+
+def write_frame(path: str | Path, frame: Any) -> None:
+    """Write a frame by its file's ending: .csv, .parquet, or .json (a list with one object a row).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_frame(Path(folder, "a.json"), pd.DataFrame({"user": ["ann"], "rank": [1]}))
+    ...     json.loads(Path(folder, "a.json").read_text())
+    [{'user': 'ann', 'rank': 1}]
+    """
+    ending = table_ending(path)
+    if ending == ".csv":
+        write_table(path, frame)
+    elif ending == ".parquet":
+        write_file(path, frame.to_parquet(None, index=False))
+    else:
+        rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).to_numpy().tolist()]
+        write_file(path, (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
+
+
 def write_file(path: str | Path, content: bytes) -> None:
     """Write a file, whole or not at all; its folder is made if need be.
 

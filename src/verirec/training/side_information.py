@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.covariates import KINDS, Covariates
 from verirec.models.factors import SideInformation
@@ -51,13 +51,7 @@ def side_information(
 
 
 def _standardised(values: Any, device: torch.device) -> Tensor | None:
-    """Shift each column to mean 0 and scale it to standard deviation 1; 0/1 columns are shifted only.
-
-    Scaled, a rare kind would have values so large that its weight, under one penalty for all, is hardly penalised.
-    """
+    """Standardise features as `FeatureScale` says."""
     if values is None:
         return None
-    spread = values.std(axis=0)
-    kept = np.isin(values, (0, 1)).all(axis=0) | (spread == 0)
-    scaled = (values - values.mean(axis=0)) / np.where(kept, 1.0, spread)
-    return torch.as_tensor(scaled).to(device, torch.float32)
+    return torch.as_tensor(FeatureScale.of(values).apply(values)).to(device, torch.float32)

@@ -15,9 +15,12 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.survey.delta import NAME as BY_DELTA
+from verirec.estimation.survey.delta import DeltaLine
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
+from verirec.exceptions import SurveyError
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.noise_rates import AuditedRows
@@ -129,6 +132,11 @@ class SurveyProblem:
     def label_model(self) -> LabelProbabilities:
         """P(r* = 1 | logged), by what people logged of their own accord."""
         own = self_selected(self.log)
+        if len(own) == 0:
+            raise SurveyError(
+                "the log has no rows that people chose themselves, to learn from what they like; the survey alone "
+                'needs none: estimators="survey"'
+            )
         return LabelModel().fit(own, np.ones(len(own)), self.rates)
 
     @cached_property
@@ -140,6 +148,11 @@ class SurveyProblem:
     def expected_labels(self) -> LabelProbabilities:
         """q, the label model moved to where the survey is."""
         return self.label_model.shifted(self.shift)
+
+    @cached_property
+    def delta_line(self) -> DeltaLine:
+        """The logged pairs, weighted by one delta."""
+        return DeltaLine.of(self.log, self.target, self.draws, self.rates, self.expected_labels, self.shift, self.seed)
 
     def judged(self, losses: Sequence[Losses], *, on_grid: bool = True) -> list[Judged]:
         """Work out the losses of some recommenders, all in one walk over the target (none, if not `on_grid`)."""
@@ -213,12 +226,24 @@ def judge_by_survey(
     problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
 ) -> list[dict[str, Estimate]]:
     """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
-    found = problem.judged(losses, on_grid="survey-ppi" in names)
+    found = problem.judged(losses, on_grid=names != ["survey"])
     more = problem.facts()
-    return [
-        {name: inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more) for name in names}
-        for judged in found
-    ]
+
+    def at(name: str, one: Losses, judged: Judged) -> Estimate:
+        if name == BY_DELTA:
+            return _by_delta(problem, one, judged, confidence, more)
+        return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
+
+    return [{name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)]
+
+
+def _by_delta(
+    problem: SurveyProblem, losses: Losses, judged: Judged, confidence: float, more: dict[str, Any]
+) -> Estimate:
+    line = problem.delta_line
+    difference = losses.of_rows(line.log.users, line.log.items)[1]
+    ppi = survey_ppi_mean(problem, judged)
+    return line.inferred(difference, (judged.expected, judged.expected_variance), ppi, confidence, more)
 
 
 def survey_results(
@@ -243,15 +268,42 @@ def survey_results(
         others = [name for name in names if name != "survey"]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
-    confidence = options.pop("confidence")
-    points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
+    if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
+        # It rests on the log's labels, whose noise the others need not know of.
+        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
+        ranges = _over_corners(losses, [BY_DELTA], survey, log, noise, **options)
+        return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
     if isinstance(noise, NoiseRegion) and survey.noisy:
-        points = noise.corners
-    found = [
-        judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence) for rates in points
+        return _over_corners(losses, names, survey, log, noise, **options)
+    return [
+        dict(one)
+        for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
     ]
-    if len(found) == 1:
-        return [dict(one) for one in found[0]]
+
+
+def _at_rates(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    rates: Rates | None,
+    *,
+    confidence: float,
+    **options: Any,
+) -> list[dict[str, Estimate]]:
+    return judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence)
+
+
+def _over_corners(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    region: NoiseRegion,
+    **options: Any,
+) -> list[dict[str, Estimate | EstimateRange]]:
+    """Apply survey estimators at the corners of a region of noise rates, and take the range."""
+    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in region.corners]
     return [
         {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
     ]

@@ -34,11 +34,20 @@ _WEAK: Final = 0.1
 """A belief in no selection by taste worth a tenth of a row, so that a survey of one class has a finite delta."""
 
 
+_STEEP: Final = 3.0
+"""Standard errors above which delta is not the same for all pairs."""
+
+
 class Slope(NamedTuple):
     """By how much delta rises with one standard deviation."""
 
     value: float
     standard_error: float
+
+    @property
+    def steep(self) -> bool:
+        """Whether it is farther from 0 than chance explains."""
+        return abs(self.value) > _STEEP * self.standard_error
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,24 @@ class SelectionStrength:
     confidence: float
     slopes: dict[str, Slope]
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def odds_ratio(self) -> tuple[float, float, float]:
+        """How many times the odds of being logged are if a pair is liked: by delta, and by the ends of its interval."""
+        value, low, high = np.exp([self.value, *self.interval])
+        return float(value), float(low), float(high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return delta, its interval, the odds ratio and the slopes as plain numbers, ready for JSON."""
+        ratio = dict(zip(("value", "low", "high"), self.odds_ratio, strict=True))
+        return {
+            "value": self.value,
+            "low": self.interval[0],
+            "high": self.interval[1],
+            "standard_error": self.standard_error,
+            "odds_ratio": ratio,
+            "slopes": {name: one._asdict() for name, one in self.slopes.items()},
+        }
 
     def _repr_html_(self) -> str:
         rows = {
