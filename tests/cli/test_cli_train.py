@@ -454,7 +454,7 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--set", "nope=1"), "MF has no parameter 'nope'; it has model, dim, "),
     (("strings.csv", "--set", "dim"), "--set must be NAME=VALUE; got 'dim'"),
     (("strings.csv", "--set", "=3"), "--set must be NAME=VALUE; got '=3'"),
-    (("strings.csv", "--set", "dim=0"), "dim must be .*; got 0"),
+    (("strings.csv", "--set", "dim=-1"), "dim must be .*; got -1"),
     (("strings.csv", "--set", "dim=2.5"), "dim must be .*; got 2.5"),
     (("strings.csv", "--set", "epochs=0"), "epochs must be .*; got 0"),
     (("strings.csv", "--set", "learning_rate=fast"), "learning_rate must be .*fast"),

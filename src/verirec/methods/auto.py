@@ -13,7 +13,7 @@ from verirec.estimation.inputs import Rates
 from verirec.methods.base import Method
 from verirec.methods.folds import folds_of
 from verirec.methods.parameters import Limits, check_numbers
-from verirec.methods.search import Budget, Search
+from verirec.methods.search import Budget, Search, Trial
 from verirec.methods.survey_choice import chosen_by_survey
 from verirec.methods.trained import Trained
 from verirec.methods.tuning import OBJECTIVES, begun, finished
@@ -108,8 +108,8 @@ class Auto(Trained):
         log, noise_rates, audit, propensities
             As in `Method.fit`. Candidates are judged with the rates and 1/p if probabilities are wanted.
         survey
-            True labels of random pairs: it decides between candidates that the log cannot tell apart, and puts level and
-            slope right (`Recommender.calibrated`).
+            True labels of random pairs: it decides between candidates that the log cannot tell apart, and puts level
+            and slope right (`Recommender.calibrated`).
         checkpoint, resume
             A file that keeps what was tried; with `resume`, that is not tried again.
         progress
@@ -122,7 +122,7 @@ class Auto(Trained):
         search = begun(self, folds, self.objective, Budget(self.trials, self.seconds), checkpoint, resume, progress)
         _explore(search, base, log, corrected=self.objective == "probability", rates=folds.rates)
         plain = [trial for trial in search.trials if trial.plain]
-        constants = min(plain, key=lambda trial: trial.loss)
+        constants = _constants(search, plain)
         gain = search.nested_gain(plain)
         best = search.best if survey is None else chosen_by_survey(search, survey, log)
         chosen = best if gain.sure else constants
@@ -130,6 +130,13 @@ class Auto(Trained):
         if survey is not None:
             self.recommender_ = self.recommender_.calibrated(survey, exclude=log)
         return self
+
+
+def _constants(search: Search, plain: list[Trial]) -> Trial:
+    """Return the best constants; those that were started from, unless the best are better by a standard error."""
+    best, count = min(plain, key=lambda trial: trial.loss), len(search.criterion.rows)
+    gain = search.criterion.gain([plain[0].logits] * count, [best.logits] * count)
+    return best if gain.value > gain.standard_error else plain[0]
 
 
 def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: Rates | None) -> None:
