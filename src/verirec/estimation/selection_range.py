@@ -231,6 +231,7 @@ class _Calibrated:
         (a, b, *_), model = self.fitted.coefficients, self.known.model
         return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
 
+    @np.errstate(over="ignore")
     def ends(self, users: Positions, items: Positions) -> list[Array]:
         """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
         negative, difference = self.losses.cells(users, items)
