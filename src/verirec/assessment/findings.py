@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +147,8 @@ class Findings:
         What the headlines of recommenders for all pairs rest on.
     trained
         Names of recommenders that were trained on the rows that were not held out.
+    searches
+        What was tried and chosen for those of them whose parameters were searched for.
     recommenders, comparisons
         By name; every two of them that can be compared.
     incomparable
@@ -190,4 +192,5 @@ class Findings:
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
     trained: tuple[str, ...] = ()
+    searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

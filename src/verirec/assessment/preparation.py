@@ -42,6 +42,7 @@ class Prepared(NamedTuple):
     noise_source: str
     predictions: Predictions
     trained: tuple[str, ...]
+    searches: dict[str, dict[str, Any]]
 
 
 class Wishes(NamedTuple):
@@ -94,7 +95,7 @@ def prepare(
         exclude=_left_out(wishes.exclude, held.training),
         **settings,
     )
-    return Prepared(evidence, source, predictions | trained, tuple(trained))
+    return Prepared(evidence, source, predictions | trained.predictions, tuple(trained.predictions), trained.searches)
 
 
 def _noise(

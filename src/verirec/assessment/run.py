@@ -144,6 +144,7 @@ def assess(
         warnings=_told(caught),
         truth=known,
         trained=found.trained,
+        searches=found.searches,
     )
 
 
