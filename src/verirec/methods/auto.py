@@ -133,10 +133,10 @@ class Auto(Trained):
 
 
 def _constants(search: Search, plain: list[Trial]) -> Trial:
-    """Return the best constants; those that were started from, unless the best are better by a standard error."""
+    """Return the best constants; those that were started from, unless the best are better by two standard errors."""
     best, count = min(plain, key=lambda trial: trial.loss), len(search.criterion.rows)
     gain = search.criterion.gain([plain[0].logits] * count, [best.logits] * count)
-    return best if gain.value > gain.standard_error else plain[0]
+    return best if gain.sure else plain[0]
 
 
 def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: Rates | None) -> None:

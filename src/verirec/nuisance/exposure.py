@@ -102,13 +102,18 @@ class ExposureCovariate(CellValues):
             rated = self.rated[users[:, 0]][:, items[0]].toarray()
             return self.raw(users, items, rated)
         users, items = np.broadcast_arrays(users, items)
-        return self.raw(users, items, self._rated_at(users, items))
-
-    def _rated_at(self, users: Positions, items: Positions) -> Array:
-        """Look pairs up: 1 for rated, 0 for not."""
         asked = users.astype(np.int64) * self.shape[1] + items
-        place = np.searchsorted(self._keys, asked)
-        return np.asarray(self._keys[np.minimum(place, len(self._keys) - 1)] == asked, dtype=np.float64)
+        place = np.minimum(np.searchsorted(self._keys, asked), len(self._keys) - 1)
+        rated = self._keys[place] == asked
+        if rated.all() and 4 * rated.size > len(self._keys):
+            return np.asarray(self._of_rated[place])
+        return self.raw(users, items, rated.astype(np.float64))
+
+    @cached_property
+    def _of_rated(self) -> Array:
+        """The values of all rated pairs, which every fit on these rows asks for."""
+        users, items = np.divmod(self._keys, self.shape[1])
+        return self.raw(users, items, np.ones(len(users)))
 
     @cached_property
     def _keys(self) -> npt.NDArray[np.int64]:
