@@ -18,6 +18,7 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
+from verirec.assessment.range_sentences import open_from
 from verirec.assessment.sentences import about_taste, conclusions, coverage
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
@@ -42,6 +43,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         about_taste=about_taste(found),
+        open_from=lambda one: open_from(one, found),
         kinds=kinds,
         rankings=_rankings(found),
         metrics=[_title(name) for name in _metrics(found)],
