@@ -48,6 +48,7 @@ class Prepared(NamedTuple):
     noise_source: str
     predictions: Predictions
     trained: tuple[str, ...]
+    searches: dict[str, dict[str, Any]]
 
 
 class Wishes(NamedTuple):
@@ -107,7 +108,7 @@ def prepare(
         lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
         **settings,
     )
-    return Prepared(evidence, source, predictions | trained, tuple(trained))
+    return Prepared(evidence, source, predictions | trained.predictions, tuple(trained.predictions), trained.searches)
 
 
 def _noise(

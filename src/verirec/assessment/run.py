@@ -145,6 +145,7 @@ def assess(
         truth=known,
         excludes=evidence.exclude is not None,
         trained=found.trained,
+        searches=found.searches,
     )
 
 
