@@ -145,6 +145,11 @@ class FactorModel(Model):
         return _sum(parts).expand(len(users), len(items))
 
     @property
+    def factors_alone(self) -> bool:
+        """Whether it is the paper's form: factors, and nothing else."""
+        return bool(self.dim) and not self.has_user_part and not self.has_item_part
+
+    @property
     def has_features(self) -> bool:
         """Whether it has features, or the propensity as a covariate."""
         sides = self.user_features, self.item_features, self.user_logits, self.item_logits

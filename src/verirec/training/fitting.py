@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
-from verirec.exceptions import NoMinimumError, TrainingError
+from verirec.exceptions import NoMinimumError, TrainingError, VanishedFactorsWarning, warn_caller
 from verirec.models import FactorModel, Model, Penalties, build_model
 from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
@@ -23,8 +25,20 @@ from verirec.training.recommender import Recommender, TrainingReport
 from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
+from verirec.training.starting import spread, start_factors, vanishing_penalty
 from verirec.training.threads import one_thread
 from verirec.training.trainer import Outcome, Plan, Trainer
+
+_USUAL: Final = 8.0
+"""The factor penalty beside constants: these explain most, and factors what is left."""
+_ABOVE: Final = 1.1
+"""Times the bound, where that is more: svds finds it to some digits."""
+_ALONE: Final = 2.0
+"""The factor penalty of factors alone, which have levels to explain as well."""
+_BELOW: Final = 0.5
+"""Times the penalty that leaves nothing of them, where that is less."""
+_NOTHING: Final = 0.01
+"""Typical size of a logit below which nothing is left: the log loss is then that of 1/2 to four digits."""
 
 
 class ModelSpec(NamedTuple):
@@ -111,12 +125,16 @@ def train(
     with one_thread():
         # What models start from must not depend on the number of threads.
         objective = make_objective(data, schedule.correction)
-        models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
-        _check_objective(settings.name, objective, models, data)
         bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
+        alone = FactorsAlone.of(settings, objective, data)
+        penalty = _factor_penalty(settings, bound, alone, rows)
+        models = Learners(_learners(settings, specs, prepared, rows, penalty), objective.initial_state())
+        _check_objective(settings.name, objective, models, data)
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
-        _insist_on_minimum(settings, bound, has_factors)
-        has_minimum = settings.penalty_factors >= bound or not has_factors
+        _insist_on_minimum(settings, penalty, bound, has_factors)
+        if alone is not None and start is None:
+            start_factors(models["prediction"], *alone, prepared.validator)  # type: ignore[arg-type]
+        has_minimum = penalty >= bound or not has_factors
         solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
     patience = settings.patience
     if start is not None:
@@ -124,8 +142,52 @@ def train(
         for name, learner in models.by_name.items():
             learner.model.load_state_dict(start.models[name].state_dict())
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
-    report = _report(settings, prepared, solver.name, outcome, bound)
+    if alone is not None:
+        _warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
+    report = _report(settings, prepared, solver.name, outcome, bound, penalty)
     return _fitted(prepared, models, schedule.rates, report)
+
+
+class FactorsAlone(NamedTuple):
+    """Rows, weights and labels as models in the paper's form meet them first, per pair of the grid."""
+
+    log: FeedbackLog
+    weights: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, settings: TrainingSettings, objective: Objective, data: TrainingData) -> Self | None:
+        """Return them where factors are alone."""
+        if settings.constants or not isinstance(settings.model, str) or settings.model != "mf":
+            return None
+        if isinstance(objective, PseudoLabels):
+            weights = objective.row_weights(data.all_rows)
+        else:
+            weights = data.weights if settings.uses_propensities else torch.tensor(1 / data.density)
+        labels = objective.correction.labels(data.all_rows).double()
+        return cls(data.log, weights.double().expand_as(labels).cpu().numpy(), labels.cpu().numpy())
+
+
+def _factor_penalty(settings: TrainingSettings, bound: float, alone: FactorsAlone | None, rows: float) -> float:
+    """Return the factor penalty as given, or find one.
+
+    Beside constants, one that makes sure of a minimum. Alone, one that leaves something of the factors.
+    """
+    if settings.penalty_factors is not None:
+        return settings.penalty_factors
+    if alone is None:
+        return max(_USUAL, _ABOVE * bound)
+    return min(_ALONE, _BELOW * vanishing_penalty(*alone, rows))
+
+
+def _warn_if_vanished(name: str, model: Model, penalty: float, limit: float) -> None:
+    assert isinstance(model, FactorModel)  # noqa: S101
+    if spread(model) < _NOTHING:
+        warn_caller(
+            f"the factors of {name} vanished, and all its predictions are 1/2: penalty_factors={penalty:.3g}, and from "
+            f"{limit:.3g} on nothing is left of them; take less, or constants=True",
+            VanishedFactorsWarning,
+        )
 
 
 def _check_objective(name: str, objective: Objective, models: Learners, data: TrainingData) -> None:
@@ -149,7 +211,7 @@ def _check_objective(name: str, objective: Objective, models: Learners, data: Tr
 
 
 def _learners(
-    settings: TrainingSettings, specs: Mapping[str, ModelSpec], prepared: Preparation, rows: float
+    settings: TrainingSettings, specs: Mapping[str, ModelSpec], prepared: Preparation, rows: float, penalty: float
 ) -> dict[str, Learner]:
     """Build all models, in the order of their names."""
     data = prepared.data
@@ -169,7 +231,7 @@ def _learners(
         spec.start(model, data)
         penalties = Penalties(
             constants=spec.penalty * settings.penalty_constants,
-            factors=spec.penalty * settings.penalty_factors,
+            factors=spec.penalty * penalty,
             features=spec.penalty * settings.penalty_features,
         )
         return Learner(model, penalties, settings.learning_rate, rows)
@@ -185,14 +247,14 @@ def _bound(
     return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
-def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bool) -> None:
+def _insist_on_minimum(settings: TrainingSettings, penalty: float, bound: float, has_factors: bool) -> None:
     """Raise where the loss may have no minimum, and no rows are held out to stop on the way down."""
     if settings.validation > 0 or bound == 0:
         return
     remedy = "or hold rows out, so that the best state can be kept (validation)"
-    if has_factors and settings.penalty_factors < bound:
+    if has_factors and penalty < bound:
         raise NoMinimumError(
-            f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: "
+            f"with penalty_factors={penalty:g} the loss of {settings.name} may have no minimum: "
             f"take at least {bound:.3g}, {remedy}"
         )
     if min(settings.penalty_constants, settings.penalty_features) == 0:
@@ -203,7 +265,7 @@ def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bo
 
 
 def _report(
-    settings: TrainingSettings, prepared: Preparation, solver: str, outcome: Outcome, bound: float
+    settings: TrainingSettings, prepared: Preparation, solver: str, outcome: Outcome, bound: float, penalty: float
 ) -> TrainingReport:
     return TrainingReport(
         method=settings.name,
@@ -215,6 +277,7 @@ def _report(
         validation_error=outcome.best_value,
         validation_estimator=None if prepared.validator is None else prepared.validator.estimator.name,
         penalty_bound=bound,
+        penalty_factors=penalty,
     )
 
 

@@ -16,7 +16,7 @@ from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_we
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
-from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
@@ -75,7 +75,7 @@ def prepare(
         raise ParameterError("give noise_rates or an audit: one of the two")
     rates = checked_rates(noise_rates, judgeable(log))
     refuse_weights(log, [f"training by {settings.name}"])
-    fitted = as_propensities(propensities, log)
+    fitted = as_propensities(_model(log) if propensities is None else propensities, log)
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
     if audit is not None:
@@ -93,6 +93,15 @@ def prepare(
     side = side_information(log, fitted, device) if settings.takes_features else SideInformation()
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
+
+
+def _model(log: FeedbackLog) -> LogisticPropensity | None:
+    """Return the propensity model by default: of users and items, without features.
+
+    Features make propensities sharper and weights more uneven: on Coat rows are then worth 22% of their number, and 77%
+    without. `None` where the log has propensities of its own.
+    """
+    return LogisticPropensity(features=False) if log.propensities is None else None
 
 
 def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:

@@ -44,6 +44,8 @@ class TrainingReport:
         methods by: `verirec.estimate` on a held-out log has an interval.
     penalty_bound
         The factor penalty from which on the loss surely has a minimum.
+    penalty_factors
+        The factor penalty that was trained with: as given, or as found.
     """
 
     method: str
@@ -55,6 +57,7 @@ class TrainingReport:
     validation_error: float
     validation_estimator: str | None
     penalty_bound: float
+    penalty_factors: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ class TrainingSettings:
     dim: int
     constants: bool
     loss: str
-    penalty_factors: float
+    penalty_factors: float | None
     penalty_constants: float
     penalty_features: float
     solver: str
