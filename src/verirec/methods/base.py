@@ -139,7 +139,7 @@ class Method(ABC):
     validation: float = 0.1
     validation_estimator: str | None = None
     correction: Kind = "none"
-    anchors: Anchors = "epoch"
+    anchors: Anchors = "fixed"
     h: Any = None
     refresh_after: int = 10
     max_rate: float = 0.3

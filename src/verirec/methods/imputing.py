@@ -63,7 +63,7 @@ class DRJL(Method):
     limits: ClassVar[Limits] = {"imputation_penalty": (0, 1e6)}
 
     imputation_model: Any = None
-    imputation_penalty: float = 0.3
+    imputation_penalty: float = 0.1
 
     def extra_models(self) -> dict[str, ModelSpec]:
         """Add g."""

@@ -71,7 +71,7 @@ MakeObjective = Callable[[TrainingData, NoiseCorrection], Objective]
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a fit starts that goes on from another one with another penalty.
+    """Where a fit starts that goes on from another one with another penalty; factors alone start anew.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Start:
     penalty_bound
         Which does not depend on the penalty.
     patience
-        Of this fit.
+        Of this fit, where its solver goes straight to the minimum.
     """
 
     models: Mapping[str, Model]
@@ -132,13 +132,13 @@ def train(
         _check_objective(settings.name, objective, models, data)
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
         _insist_on_minimum(settings, penalty, bound, has_factors)
-        if alone is not None and start is None:
+        if alone is not None:
             start_factors(models["prediction"], *alone, prepared.validator)  # type: ignore[arg-type]
         has_minimum = penalty >= bound or not has_factors
         solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
     patience = settings.patience
-    if start is not None:
-        patience = start.patience
+    if start is not None and alone is None:
+        patience = start.patience if solver.goes_to_minimum else patience
         for name, learner in models.by_name.items():
             learner.model.load_state_dict(start.models[name].state_dict())
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import side_information
 from verirec.training.validation import Validator
+
+_LEAST: Final = 1 / 3
+"""Of the log's density: estimated propensities to train by are at least so large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +99,12 @@ def prepare(
 
 
 def _model(log: FeedbackLog) -> LogisticPropensity | None:
-    """Return the propensity model by default: of users and items, without features.
+    """Return the propensity model by default, for even weights: without features, and no row above thrice the mean.
 
-    Features make propensities sharper and weights more uneven: on Coat rows are then worth 22% of their number, and 77%
-    without. `None` where the log has propensities of its own.
+    Estimates may rest on a few heavy rows, and say so in their intervals; what is trained on them follows their noise.
+    `None` where the log has propensities of its own.
     """
-    return LogisticPropensity(features=False) if log.propensities is None else None
+    return None if log.propensities is not None else LogisticPropensity(features=False, floor=log.density * _LEAST)
 
 
 def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:

@@ -35,14 +35,16 @@ class GradientSolver:
     """
 
     name: str = "gradient"
+    validation_interval: int = _STEPS_BETWEEN
     converged: bool = False
     """By random batches, never."""
+    goes_to_minimum: bool = False
 
     def __init__(self, objective: Objective, models: Learners, data: TrainingData) -> None:
         self.objective, self.models, self.data = objective, models, data
         prediction = models["prediction"]
-        alone = isinstance(prediction, FactorModel) and prediction.factors_alone
-        self.validation_interval = _FEWER_STEPS if alone else _STEPS_BETWEEN
+        if isinstance(prediction, FactorModel) and prediction.factors_alone:
+            self.validation_interval = _FEWER_STEPS
 
     def correct(self, correction: NoiseCorrection) -> None:
         """Go on with another noise correction."""

@@ -42,14 +42,17 @@ class SweepSolver:
     """
 
     name: str = "sweep"
+    validation_interval: int = 2
 
     def __init__(
         self, objective: PseudoLabels, models: Learners, data: TrainingData, threads: int, damping: float
     ) -> None:
         self.objective, self.models, self.data = objective, models, data
         self.sweeper = Sweeper(data, threads, damping)
-        # Where sweeps go a part of the way, the best state may be any.
-        self.validation_interval = 2 if damping == 1 else 1
+        self.goes_to_minimum = damping == 1
+        if not self.goes_to_minimum:
+            # The best state may be any.
+            self.validation_interval = 1
         self.factors = {name: self.sweeper.factors(learner) for name, learner in models.by_name.items()}
         batch = self.sweeper.batch
         level = float(mean_label(objective.correction.labels(batch), objective.row_weights(batch)))
