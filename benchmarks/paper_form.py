@@ -3,11 +3,11 @@
     .venv/bin/python benchmarks/paper_form.py [--problems coat coat-clean kuairec music] [--data FOLDER] [--seeds 5]
 
 The loop: small random factors, Adam on batches of rows and of random pairs, weight decay, no more. All contenders have
-the same rows, the same held-out rows, noise rates, propensities (logistic, of users and items), number of factors and six
+the same rows, held-out rows, noise rates, propensities (logistic, of users and items), number of factors and six
 penalties (the loop's decay is the penalty over the number of rows, which is what ours means). All stop, and choose one
-of the six, by the same estimate of the error on the held-out rows. Judged on clean labels of random pairs, which nothing
-is chosen by. Labels of "coat", "kuairec" (its complete block, with selection on top) and "music" (a simulated world of
-that size) are flipped at rates (.2, .1); those of "coat-clean" are not. One thread.
+of the six, by the same estimate of the error on the held-out rows. Judged on clean labels of random pairs: nothing
+is chosen by them. Labels of "coat", "kuairec" (its complete block, with selection on top) and "music" (a simulated
+world of that size) are flipped at rates (.2, .1); those of "coat-clean" are not. One thread.
 """
 
 from __future__ import annotations

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
-from verirec.exceptions import NoMinimumError, TrainingError, VanishedFactorsWarning, warn_caller
+from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, Penalties, build_model
 from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
@@ -25,20 +23,9 @@ from verirec.training.recommender import Recommender, TrainingReport
 from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
-from verirec.training.starting import spread, start_factors, vanishing_penalty
+from verirec.training.starting import FactorsAlone, factor_penalty, start_factors, vanishing_penalty, warn_if_vanished
 from verirec.training.threads import one_thread
 from verirec.training.trainer import Outcome, Plan, Trainer
-
-_USUAL: Final = 8.0
-"""The factor penalty beside constants: these explain most, and factors what is left."""
-_ABOVE: Final = 1.1
-"""Times the bound, where that is more: svds finds it to some digits."""
-_ALONE: Final = 2.0
-"""The factor penalty of factors alone, which have levels to explain as well."""
-_BELOW: Final = 0.5
-"""Times the penalty that leaves nothing of them, where that is less."""
-_NOTHING: Final = 0.01
-"""Typical size of a logit below which nothing is left: the log loss is then that of 1/2 to four digits."""
 
 
 class ModelSpec(NamedTuple):
@@ -125,11 +112,13 @@ def train(
     with one_thread():
         # What models start from must not depend on the number of threads.
         objective = make_objective(data, schedule.correction)
+        _check_weights(settings.name, objective, data)
         bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
         alone = FactorsAlone.of(settings, objective, data)
-        penalty = _factor_penalty(settings, bound, alone, rows)
-        models = Learners(_learners(settings, specs, prepared, rows, penalty), objective.initial_state())
-        _check_objective(settings.name, objective, models, data)
+        penalty = factor_penalty(settings.penalty_factors, bound, alone, rows)
+        settings = replace(settings, penalty_factors=penalty)
+        models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
+        _check_objective(settings.name, objective, models)
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
         _insist_on_minimum(settings, penalty, bound, has_factors)
         if alone is not None:
@@ -143,55 +132,13 @@ def train(
             learner.model.load_state_dict(start.models[name].state_dict())
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
     if alone is not None:
-        _warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
+        warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
     report = _report(settings, prepared, solver.name, outcome, bound, penalty)
     return _fitted(prepared, models, schedule.rates, report)
 
 
-class FactorsAlone(NamedTuple):
-    """Rows, weights and labels as models in the paper's form meet them first, per pair of the grid."""
-
-    log: FeedbackLog
-    weights: npt.NDArray[np.float64]
-    labels: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, settings: TrainingSettings, objective: Objective, data: TrainingData) -> Self | None:
-        """Return them where factors are alone."""
-        if settings.constants or not isinstance(settings.model, str) or settings.model != "mf":
-            return None
-        if isinstance(objective, PseudoLabels):
-            weights = objective.row_weights(data.all_rows)
-        else:
-            weights = data.weights if settings.uses_propensities else torch.tensor(1 / data.density)
-        labels = objective.correction.labels(data.all_rows).double()
-        return cls(data.log, weights.double().expand_as(labels).cpu().numpy(), labels.cpu().numpy())
-
-
-def _factor_penalty(settings: TrainingSettings, bound: float, alone: FactorsAlone | None, rows: float) -> float:
-    """Return the factor penalty as given, or find one.
-
-    Beside constants, one that makes sure of a minimum. Alone, one that leaves something of the factors.
-    """
-    if settings.penalty_factors is not None:
-        return settings.penalty_factors
-    if alone is None:
-        return max(_USUAL, _ABOVE * bound)
-    return min(_ALONE, _BELOW * vanishing_penalty(*alone, rows))
-
-
-def _warn_if_vanished(name: str, model: Model, penalty: float, limit: float) -> None:
-    assert isinstance(model, FactorModel)  # noqa: S101
-    if spread(model) < _NOTHING:
-        warn_caller(
-            f"the factors of {name} vanished, and all its predictions are 1/2: penalty_factors={penalty:.3g}, and from "
-            f"{limit:.3g} on nothing is left of them; take less, or constants=True",
-            VanishedFactorsWarning,
-        )
-
-
-def _check_objective(name: str, objective: Objective, models: Learners, data: TrainingData) -> None:
-    """Raise `TrainingError` for steps that cannot be taken, and for weights that rows cannot have."""
+def _check_objective(name: str, objective: Objective, models: Learners) -> None:
+    """Raise `TrainingError` for steps that cannot be taken."""
     steps = objective.steps
     unknown = [one for step in steps for one in step.trained if one not in models.by_name]
     if unknown:
@@ -200,6 +147,10 @@ def _check_objective(name: str, objective: Objective, models: Learners, data: Tr
         one.times > 0 for one in steps
     ):
         raise TrainingError(f"{name} must have one step that trains 'prediction', named 'loss', and take each step")
+
+
+def _check_weights(name: str, objective: Objective, data: TrainingData) -> None:
+    """Raise `TrainingError` for weights that rows cannot have."""
     if isinstance(objective, PseudoLabels):
         weights = objective.row_weights(data.all_rows)
         right = isinstance(weights, Tensor) and weights.shape in ((), (len(data.log),))
@@ -211,7 +162,7 @@ def _check_objective(name: str, objective: Objective, models: Learners, data: Tr
 
 
 def _learners(
-    settings: TrainingSettings, specs: Mapping[str, ModelSpec], prepared: Preparation, rows: float, penalty: float
+    settings: TrainingSettings, specs: Mapping[str, ModelSpec], prepared: Preparation, rows: float
 ) -> dict[str, Learner]:
     """Build all models, in the order of their names."""
     data = prepared.data
@@ -231,7 +182,7 @@ def _learners(
         spec.start(model, data)
         penalties = Penalties(
             constants=spec.penalty * settings.penalty_constants,
-            factors=spec.penalty * penalty,
+            factors=spec.penalty * (settings.penalty_factors or 0.0),
             features=spec.penalty * settings.penalty_features,
         )
         return Learner(model, penalties, settings.learning_rate, rows)

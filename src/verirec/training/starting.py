@@ -14,7 +14,7 @@ Zhang and Kluger 2022): rows and columns are scaled until all have the same mean
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,12 @@ from scipy.special import expit
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import VanishedFactorsWarning, warn_caller
 from verirec.models import FactorModel, Model
 from verirec.training.bounds import least_factor_penalty
+from verirec.training.data import TrainingData
+from verirec.training.objective import Objective, PseudoLabels
+from verirec.training.settings import TrainingSettings
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +39,16 @@ _LARGEST: Final = 4.0
 """Mean size of a logit at the start, at most."""
 _SCALES: Final = (1.0, 0.5, 0.25, 0.125)
 """Parts of the size that fits the rows best: that is too large for others, and held-out rows choose."""
+_USUAL: Final = 8.0
+"""The factor penalty beside constants: these explain most, and factors what is left."""
+_ABOVE: Final = 1.1
+"""Times the bound, where that is more: svds finds it to some digits."""
+_ALONE: Final = 2.0
+"""The factor penalty of factors alone, which have levels to explain as well."""
+_BELOW: Final = 0.5
+"""Times the penalty that leaves nothing of them, where that is less."""
+_NOTHING: Final = 0.01
+"""Typical size of a logit below which nothing is left: the log loss is then that of 1/2 to four digits."""
 
 
 def vanishing_penalty(log: FeedbackLog, weights: Array, labels: Array, rows: float) -> float:
@@ -154,3 +168,46 @@ def spread(model: FactorModel) -> float:
 
 def _factors(model: FactorModel) -> tuple[Tensor, Tensor]:
     return model.user_factors, model.item_factors
+
+
+class FactorsAlone(NamedTuple):
+    """Rows, weights and labels as models in the paper's form meet them first, per pair of the grid."""
+
+    log: FeedbackLog
+    weights: Array
+    labels: Array
+
+    @classmethod
+    def of(cls, settings: TrainingSettings, objective: Objective, data: TrainingData) -> Self | None:
+        """Return them where factors are alone."""
+        if settings.constants or not isinstance(settings.model, str) or settings.model != "mf":
+            return None
+        if isinstance(objective, PseudoLabels):
+            weights = objective.row_weights(data.all_rows)
+        else:
+            weights = data.weights if settings.uses_propensities else torch.tensor(1 / data.density)
+        labels = objective.correction.labels(data.all_rows).double()
+        return cls(data.log, weights.double().expand_as(labels).cpu().numpy(), labels.cpu().numpy())
+
+
+def factor_penalty(given: float | None, bound: float, alone: FactorsAlone | None, rows: float) -> float:
+    """Return the factor penalty as given, or find one.
+
+    Beside constants, one that makes sure of a minimum. Alone, one that leaves something of the factors.
+    """
+    if given is not None:
+        return given
+    if alone is None:
+        return max(_USUAL, _ABOVE * bound)
+    return min(_ALONE, _BELOW * vanishing_penalty(*alone, rows))
+
+
+def warn_if_vanished(name: str, model: Model, penalty: float, limit: float) -> None:
+    """Say so where training left nothing of factors alone."""
+    assert isinstance(model, FactorModel)  # noqa: S101
+    if spread(model) < _NOTHING:
+        warn_caller(
+            f"the factors of {name} vanished, and all its predictions are 1/2: penalty_factors={penalty:.3g}, and from "
+            f"{limit:.3g} on nothing is left of them; take less, or constants=True",
+            VanishedFactorsWarning,
+        )
