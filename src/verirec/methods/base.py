@@ -54,7 +54,8 @@ class Method(ABC):
     solver
         "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
         lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy and models "mf",
-        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit.
+        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit, and the
+        penalty makes sure of a minimum (`report_.penalty_bound`) or factors are alone.
     learning_rate, batch_size, grid_cells
         Of Adam; rows of the log and cells of the grid in a batch.
     epochs, patience

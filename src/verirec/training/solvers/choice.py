@@ -27,8 +27,9 @@ def choose_solver(
 ) -> Solver:
     """Return sweeps where they fit and are wanted, else gradients.
 
-    Where the loss may have no minimum, held-out rows decide where to stop on the way down, and so they do of factors
-    alone, which overfit long before they converge: sweeps then go a part of the way at once, and are all validated.
+    Where the loss may have no minimum, held-out rows decide where to stop on the way down. Adam's many short steps give
+    them more to choose from: "auto" takes those. Of factors alone, which overfit long before they converge, they decide
+    in any case: sweeps then go a part of the way at once, are all validated, and do as well.
 
     Parameters
     ----------
@@ -41,7 +42,9 @@ def choose_solver(
     has_minimum
         Whether the penalty makes sure that the loss has a minimum.
     """
-    if wanted == "gradient":
+    prediction = models["prediction"]
+    alone = isinstance(prediction, FactorModel) and prediction.factors_alone
+    if wanted == "gradient" or (wanted == "auto" and not has_minimum and not alone):
         return GradientSolver(objective, models, data)
     why_not = why_no_sweeps(objective, models, data)
     if not isinstance(objective, PseudoLabels) or why_not is not None:
@@ -50,9 +53,7 @@ def choose_solver(
         return GradientSolver(objective, models, data)
     if compiled_rows() is None and (wanted == "sweep" or len(data.log) >= _LARGE):
         warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
-    prediction = models["prediction"]
-    direct = has_minimum and not (isinstance(prediction, FactorModel) and prediction.factors_alone)
-    return SweepSolver(objective, models, data, threads, 1.0 if direct else _SLOW)
+    return SweepSolver(objective, models, data, threads, 1.0 if has_minimum and not alone else _SLOW)
 
 
 def why_no_sweeps(objective: Objective, models: Learners, data: TrainingData) -> str | None:
