@@ -13,17 +13,22 @@ from torch import Tensor
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, Penalties, build_model
-from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learner, Learners
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.preparation import Preparation
 from verirec.training.recommender import Recommender, TrainingReport
-from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
-from verirec.training.starting import FactorsAlone, factor_penalty, start_factors, vanishing_penalty, warn_if_vanished
+from verirec.training.starting import (
+    FactorsAlone,
+    factor_bound,
+    factor_penalty,
+    start_factors,
+    vanishing_penalty,
+    warn_if_vanished,
+)
 from verirec.training.threads import one_thread
 from verirec.training.trainer import Outcome, Plan, Trainer
 
@@ -113,7 +118,7 @@ def train(
         # What models start from must not depend on the number of threads.
         objective = make_objective(data, schedule.correction)
         _check_weights(settings.name, objective, data)
-        bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
+        bound = factor_bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
         alone = FactorsAlone.of(settings, objective, data)
         penalty = factor_penalty(settings.penalty_factors, bound, alone, rows)
         settings = replace(settings, penalty_factors=penalty)
@@ -188,14 +193,6 @@ def _learners(
         return Learner(model, penalties, settings.learning_rate, rows)
 
     return {name: learner(spec) for name, spec in ({"prediction": ModelSpec(0)} | dict(specs)).items()}
-
-
-def _bound(
-    objective: Objective, settings: TrainingSettings, schedule: RateSchedule, data: TrainingData, rows: float
-) -> float:
-    """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
-    refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)
-    return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
 def _insist_on_minimum(settings: TrainingSettings, penalty: float, bound: float, has_factors: bool) -> None:

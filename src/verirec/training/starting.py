@@ -26,9 +26,10 @@ from torch import Tensor
 from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import VanishedFactorsWarning, warn_caller
 from verirec.models import FactorModel, Model
-from verirec.training.bounds import least_factor_penalty
+from verirec.training.bounds import least_factor_penalty, penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.data import TrainingData
 from verirec.training.objective import Objective, PseudoLabels
+from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 
 Array = npt.NDArray[np.float64]
@@ -188,6 +189,14 @@ class FactorsAlone(NamedTuple):
             weights = data.weights if settings.uses_propensities else torch.tensor(1 / data.density)
         labels = objective.correction.labels(data.all_rows).double()
         return cls(data.log, weights.double().expand_as(labels).cpu().numpy(), labels.cpu().numpy())
+
+
+def factor_bound(
+    objective: Objective, settings: TrainingSettings, schedule: RateSchedule, data: TrainingData, rows: float
+) -> float:
+    """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
+    refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)
+    return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
 def factor_penalty(given: float | None, bound: float, alone: FactorsAlone | None, rows: float) -> float:
