@@ -1,11 +1,13 @@
 """How often the range of a log alone holds the truth, and what comparisons it establishes, rightly and wrongly.
 
-    .venv/bin/python benchmarks/selection_range.py [--runs 200] [--workers 2]
+    .venv/bin/python benchmarks/selection_range.py [--runs 200] [--workers 2] [--cases worlds kuairec coat adverse]
 
 Simulated worlds (taste enters through the preference; selectivity 0, 2, 4; without noise, with noise whose rates are
 known, and with a region of rates), random parts of KuaiRec's complete block (5% positive, 5% logged, selection by
 sigma(b + a_u + c_i + delta r*), delta 0, 1, 2), and Coat, whose random test is the truth: its log is split in halves,
-one to train on and one to judge by. Propensities are learnt throughout, delta is allowed 0 to 3.
+one to train on and one to judge by. Then what an adversary would try: items with deltas of their own, deltas that are
+worst for one recommender, negative ones, noise that depends on the pair, next to no rows, 5% liked. Propensities are
+learnt throughout, delta is allowed 0 to 3.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -119,6 +122,80 @@ def coat(seed: int) -> Iterator[Case]:
     yield Case("coat", judged, None, recommenders, (test.users, test.items, test.labels), taught)
 
 
+ADVERSE_SHAPE = (150, 200)
+
+
+def adverse(seed: int) -> Iterator[Case]:
+    """Log by user, item and a delta of each pair's own, in forms that were chosen to defeat the range."""
+    random = np.random.default_rng([seed, 11])
+    taste = _tastes(random, ADVERSE_SHAPE)
+    likes = expit(1.5 * taste)
+    rare = expit(1.5 * taste + _level(1.5 * taste, 0.05))
+    items = random.uniform(0, 3, ADVERSE_SHAPE[1])
+    against = np.where(0.15 + 0.7 * likes < 0.5, 3.0, 0.0)
+    rates_near = 4 * likes * (1 - likes)
+    for name, liked, delta, observed, noise, known in (
+        ("items' deltas 0 to 3", likes, items, 0.1, None, None),
+        ("items' deltas 1 to 5", likes, 1 + 4 / 3 * items, 0.1, None, None),
+        ("worst for sharp", likes, against, 0.1, None, None),
+        ("worst for sharp, noisy", likes, against, 0.1, np.ones_like(likes), RATES),
+        ("best for sharp", likes, 3 - against, 0.1, None, None),
+        ("delta -1.5", likes, -1.5, 0.1, None, None),
+        ("noise near threshold, mean rates", likes, 1.0, 0.1, rates_near, _mean_rates(likes, rates_near)),
+        ("noise near threshold, region", likes, 1.0, 0.1, rates_near, REGION),
+        ("1% logged", likes, 2.0, 0.01, None, None),
+        ("1% logged, noisy", likes, 2.0, 0.01, np.ones_like(likes), RATES),
+        ("5% liked, delta 0", rare, 0.0, 0.05, None, None),
+        ("5% liked, delta 2", rare, 2.0, 0.05, None, None),
+        ("5% liked, worst for sharp", rare, np.where(0.02 + 0.9 * rare < 0.5, 3.0, 0.0), 0.05, None, None),
+    ):
+        yield _logged_by(random, name, liked, np.broadcast_to(delta, liked.shape), observed, noise, known)
+
+
+def _logged_by(
+    random: np.random.Generator,
+    name: str,
+    liked: np.ndarray,
+    delta: np.ndarray,
+    observed: float,
+    noise: np.ndarray | None,
+    known: vr.NoiseRates | vr.NoiseRegion | None,
+) -> Case:
+    """Draw labels, a log by user, item and delta, and what was said; `noise` is a factor of the rates."""
+    truth = (random.random(liked.shape) < liked).astype(np.int8)
+    constants = random.normal(0, 1, (liked.shape[0], 1)) + random.normal(0, 1, liked.shape[1])
+    logits = constants + delta * truth
+    users, items = np.nonzero(random.random(liked.shape) < expit(logits + _level(logits, observed)))
+    said = truth
+    if noise is not None:
+        flipped = random.random(liked.shape) < noise * np.where(truth, RATES.rho01, RATES.rho10)
+        said = np.where(flipped, 1 - truth, truth)
+    log = vr.FeedbackLog.from_arrays(users, items, said[users, items], n_users=liked.shape[0], n_items=liked.shape[1])
+    low, high = (0.02, 0.9) if liked.mean() < 0.2 else (0.15, 0.7)
+    recommenders = {
+        "sharp": low + high * liked,
+        "blunt": liked.mean() + 0.2 * (liked - liked.mean()),
+        "over": np.clip(liked.mean() + 0.98 * liked, 0.02, 0.98),
+        "constant": np.full(liked.shape, liked.mean()),
+    }
+    return Case(name, log, known, recommenders, truth)
+
+
+def _tastes(random: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    users, items = (random.normal(size=(size, 3)) for size in shape)
+    drawn = users @ items.T / np.sqrt(3) + random.normal(size=(shape[0], 1)) + random.normal(size=shape[1])
+    return np.asarray(drawn / drawn.std())
+
+
+def _mean_rates(liked: np.ndarray, factor: np.ndarray) -> vr.NoiseRates:
+    """Return the rates that all labels have on average, whatever the pair."""
+    of_liked, of_others = ((weights * factor).sum() / weights.sum() for weights in (liked, 1 - liked))
+    return vr.NoiseRates(RATES.rho01 * float(of_liked), RATES.rho10 * float(of_others))
+
+
+CASES = {"worlds": worlds, "kuairec": kuairec, "coat": coat, "adverse": adverse}
+
+
 def judged(case: Case) -> dict[tuple[str, str], tuple[bool, bool, bool, float]]:
     """Return, for each recommender and pair of them: truth in range, in interval, established, and width."""
     losses = {name: CellLosses(DenseCells(given), get_loss("log")) for name, given in case.recommenders.items()}
@@ -146,9 +223,9 @@ def _truth(case: Case, losses: CellLosses | LossDifference) -> float:
     return float((negative + labels * difference).mean())
 
 
-def run(seed: int) -> list[tuple[str, dict[tuple[str, str], tuple[bool, bool, bool, float]]]]:
+def run(seed: int, names: list[str]) -> list[tuple[str, dict[tuple[str, str], tuple[bool, bool, bool, float]]]]:
     """Judge one of each."""
-    return [(case.name, judged(case)) for make in (worlds, kuairec, coat) for case in make(seed)]
+    return [(case.name, judged(case)) for name in names for case in CASES[name](seed)]
 
 
 def _home() -> str:
@@ -160,10 +237,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     options = parser.parse_args()
     by_case: dict[tuple[str, str, str], list[tuple[bool, bool, bool, float]]] = defaultdict(list)
     with ProcessPoolExecutor(options.workers) as workers:
-        for results in workers.map(run, range(options.runs)):
+        for results in workers.map(partial(run, names=options.cases), range(options.runs)):
             for name, found in results:
                 for (kind, which), one in found.items():
                     by_case[name, kind, which].append(one)

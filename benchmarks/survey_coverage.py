@@ -35,11 +35,12 @@ from scipy.special import expit, logit
 
 import verirec as vr
 from verirec.data.predictions import as_predictions
-from verirec.estimation.survey.draws import FEWEST, Draws
+from verirec.estimation.survey.draws import Draws
 from verirec.estimation.survey.inference import inferred, intercept
 from verirec.estimation.survey.problem import FORMULAS, Judged
 from verirec.losses import correct_labels
 from verirec.nuisance.label_model import LabelModel
+from verirec.nuisance.surveys import FEWEST
 
 DATA = Path(os.environ.get("VERIREC_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SIZES = (100, 300, 500, 1000)

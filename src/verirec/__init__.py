@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         AnchorNoiseRates,
         AuditNoiseRates,
         AuditSample,
+        ReaskNoiseRates,
+        ReaskSample,
         identified_region,
         weak_separability_test,
     )
@@ -96,7 +98,8 @@ _NAMES = {
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
-    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample identified_region weak_separability_test",
+    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample ReaskNoiseRates ReaskSample "
+    "identified_region weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
     "nuisance.surveys": "SurveySample",
@@ -130,6 +133,8 @@ __all__ = [
     "NoiseRegion",
     "PopularityPropensity",
     "Propensities",
+    "ReaskNoiseRates",
+    "ReaskSample",
     "SelectionRange",
     "SelectionStrength",
     "Split",

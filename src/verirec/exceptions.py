@@ -90,8 +90,16 @@ class AuditError(DataError):
     """An audit sample cannot tell the noise rates: no pair of the log in it, or one true class only."""
 
 
+class ReaskError(DataError):
+    """Second answers cannot tell the noise rates: too few, of one label only, or of pairs that are too much alike."""
+
+
 class SurveyError(DataError):
     """A survey is not one of random pairs of the grid, or is too small to tell anything."""
+
+
+class UnreachableError(SurveyError):
+    """No number of pairs to ask about gives what is wanted: there are too few, or there is nothing to tell apart."""
 
 
 class MissingExtraError(VerirecError, ImportError):
@@ -146,6 +154,10 @@ class LabelRuleWarning(VerirecWarning):
     """A label rule does not hold for all parts of a data set."""
 
 
+class FeatureWarning(VerirecWarning):
+    """Some of the features say nothing: a column that is constant, a level that was not there in training."""
+
+
 class ScoreWarning(VerirecWarning):
     """Scores are not what was asked for: metrics that need probabilities are left out, or a clip changes many."""
 
@@ -163,7 +175,7 @@ class NoiseRateWarning(VerirecWarning):
 
 
 class SmallAuditWarning(VerirecWarning):
-    """An audit sample is too small for its rates to be precise."""
+    """An audit sample, or a re-ask, is too small for its rates to be precise."""
 
 
 class SurveyWarning(VerirecWarning):

@@ -12,9 +12,10 @@ import pytest
 
 import verirec as vr
 from parsed_page import IF_NOT_TASTE, KINDS, Page, as_shown, check_estimates_table
-from verirec.assessment import Origin, assess, assessment_summary, conclusions
+from verirec.assessment import Origin, assess, assessment_summary, conclusions, evidence
 from verirec.assessment.page import assessment_page
 from verirec.assessment.sentences import coverage
+from verirec.exceptions import SurveyError
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -168,18 +169,18 @@ def test_rankings_are_those_of_the_summary(pages, summaries, name):
         assert "rankings" not in pages[name].tables
         return
     head, *rows = [[cell.strip() for cell in row] for row in pages[name].tables["rankings"]]
-    assert {"auc", "ndcg@5", "precision@5", "recall@5"} <= set(head)
+    assert {"AUC", "NDCG@5", "Precision@5", "Recall@5"} <= set(head)
     assert [row[0] for row in rows] == list(rankings)
     for of, *cells in rows:
         for metric, cell in zip(head[1:], cells, strict=True):
-            one = rankings[of][metric]
+            one = rankings[of][metric.lower()]
             ends = [one["value"]] if one["value"] is not None else one["range"]
             value = " to ".join(f"{end:.3f}" for end in ends)
             assert cell == f"{value}\n{one['low']:.3f} to {one['high']:.3f}"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, assessments, name):
+def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, pages, assessments, name):
     summary, found = summaries[name], assessments[name]
     assert summary["verdicts"] == found.verdicts
     for one, comparison in zip(summary["verdicts"], found.comparisons, strict=True):
@@ -196,7 +197,14 @@ def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, asse
     judged = [of for of, one in found.recommenders.items() if one.estimates is not None]
     assert list(summary["headline"]) == judged
     surveyed = 400 if "surveyed" in name else None
-    assert summary["selection"] == {"range": [0, 3], "surveyed": surveyed}
+    delta = summary["selection"]["delta"]
+    assert summary["selection"] == {"range": [0, 3], "surveyed": surveyed, "delta": delta}
+    assert (delta is None) == (surveyed is None)
+    if delta is not None:
+        assert delta["low"] < delta["value"] < delta["high"]
+        assert delta["odds_ratio"]["value"] == pytest.approx(np.exp(delta["value"]))
+        assert set(delta["slopes"]) == {"activity", "popularity"}
+        assert f"people log what they like {delta['odds_ratio']['value']:.2g} times as readily" in pages[name].text
 
 
 BASES = {
@@ -582,3 +590,14 @@ def test_noise_rates_that_do_not_fit_the_log_are_said_not_to(world, recommenders
     # The share is shown as it is, not cut to what could be.
     shown = [f"{100 * value:.1f}%" for value in (found.liked_corrected.value, low, high)]
     assert f"Corrected, {shown[0]} ({shown[1]} to {shown[2]}) of all pairs are liked." in text
+
+
+def test_an_assessment_goes_on_where_delta_cannot_be_told(world, recommenders, monkeypatch):
+    def refuse(*_, **__):
+        raise SurveyError("needs surveyed pairs that nobody logged; got none")
+
+    monkeypatch.setattr(evidence, "selection_strength", refuse)
+    asked = np.random.default_rng(0).integers(np.array(SHAPE)[:, None], size=(2, 200))
+    found = assess(world.log, recommenders, survey=vr.SurveySample(*asked, world.at(*asked).true_labels))
+    assert assessment_summary(found)["selection"]["delta"] is None
+    assert "times as readily" not in assessment_page(found)

@@ -63,6 +63,11 @@ BELOW, ABOVE, AROUND = estimate(-0.3, -0.1), estimate(0.1, 0.3), estimate(-0.1, 
 LEAD = "its true log loss is lower by 0.200 (0.100 to 0.300), established by propensities that are known"
 
 
+def open_at(delta):
+    """A range that tells nothing from a delta on."""
+    return vr.EstimateRange((-0.3, 0.1), (-0.3, 0.1), 0.95, BELOW, ABOVE, {"not_established_from": delta})
+
+
 def comparison(
     first="a",
     second="b",
@@ -158,13 +163,65 @@ def test_a_verdict_says_what_it_rests_on(found, surveyed):
         ({"basis": "survey", "survey": survey}, "a survey of 400 random pairs"),
         (audit, "propensities that are known and an audit of 300 pairs"),
         ({"basis": "known propensities"}, "propensities that are known"),
-        ({"basis": "range"}, "the log, even if liked pairs are logged at up to 20 times the odds"),
+        ({"basis": "range"}, "the log, if liked pairs are logged at 1 to 20 times the odds of others"),
     ):
         said = said_of(found, comparison(basis=changes["basis"]), **changes)[0]
         assert said == (
             f"a is better than b: its true log loss is lower by 0.200 (0.100 to 0.300), established by {words}, and "
             "the log as it stands agrees."
         )
+
+
+def test_each_verdict_says_what_it_rests_on_itself(world, recommenders, surveyed):
+    """Of recommenders that cover the logged pairs only a survey says nothing: what decides is the propensities."""
+    log, every = world.log, np.arange(len(world.log))
+    logged = {f"logged {name}": triples(f, log, every) for name, f in recommenders.items()}
+    options = {"noise_rates": RATES, "propensities": known(world), "survey": surveyed.survey}
+    found = assess(log, logged, **options)
+    assert [one["basis"] for one in found.verdicts] == ["known propensities"]
+    assert "established by propensities that are known" in found.conclusions[0]
+    said = " ".join(found.conclusions)
+    assert CONDITION in said
+    for wrong in ("a survey of 400", "whatever decides what people log"):
+        assert wrong not in said
+    both = assess(log, recommenders | logged, **options)
+    of_bases = {"survey": "a survey of 400 random pairs", "known propensities": "propensities that are known"}
+    assert {one["basis"] for one in both.verdicts if one["established"]} == set(of_bases)
+    for one in (one for one in both.comparisons if one.established):
+        verdict = f"{one.established} is better than {one.other(one.established)}: "
+        (said,) = [sentence for sentence in both.conclusions if sentence.startswith(verdict)]
+        assert f"established by {of_bases[one.basis]}" in said
+    (of_survey,) = [one for one in both.conclusions if "whatever decides what people log" in one]
+    assert of_survey.startswith("What rests on the survey holds")
+    assert CONDITION.replace("All this", "What rests on propensities") in both.conclusions
+
+
+def test_a_range_says_from_where_on_it_is_open(world, recommenders):
+    """As a factor of odds; not where it is open all along, or where nothing is."""
+    alone = assess(world.log, recommenders, noise_rates=RATES, selection=vr.SelectionRange(0, 8))
+    (one,) = alone.comparisons
+    factor = np.exp(one.deciding.diagnostics["not_established_from"])
+    assert 10 < factor < 1000
+    told = "If taste decided less, this log would tell which is better of "
+    assert alone.conclusions[2] == f"{told}sharp and blunt (below {factor:.0f} times the odds)."
+    assert alone.verdicts[0]["not_established_from"] == pytest.approx(np.log(factor))
+    pairs = [comparison("a", "b", corrected=open_at(1.0), basis="range")]
+    pairs.append(comparison("a", "c", corrected=open_at(0.0), basis="range"))
+    said = said_of(alone, *pairs)
+    assert said[2] == f"{told}a and b (below 2.7 times the odds)."
+    assert "not_established_from" not in said_of(alone, comparison())[0]
+    settled = said_of(alone, *pairs, comparison("b", "c", basis="range"))
+    assert settled[0] == (
+        "Whether a or b is better is not established if liked pairs are logged at 2.7 times the odds of others or more."
+    )
+    assert settled[1] == "Whether a or c is better is not established."
+    assert not [sentence for sentence in settled if sentence.startswith(told)]
+
+
+@pytest.mark.parametrize(("low", "high", "words"), [(0, 3, "1 to 20"), (-1, 0.5, "0.37 to 1.6"), (1, 1, "2.7")])
+def test_a_range_is_said_with_what_was_supposed(alone, low, high, words):
+    said = conclusions(replace(alone, selection=vr.SelectionRange(low, high)))[1]
+    assert said.startswith(f"If liked pairs are logged at {words} times the odds of others (on two public data sets")
 
 
 def test_a_range_is_said_by_its_ends(found):
@@ -217,15 +274,21 @@ def test_a_log_alone_says_that_it_cannot_tell_what_it_leaves_open_and_what_to_as
     for name, one in alone.recommenders.items():
         low, high = one.estimates["range"].interval
         assert f"between {low:.3f} and {high:.3f} for {name}" in second
-    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give +-{alone.plan.half_width:.2g}")
+    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give ±{alone.plan.half_width:.2g}")
     assert "verirec plan chooses them" in third
     assert not [sentence for sentence in alone.conclusions if " is better than" in sentence]
+
+
+def test_a_log_whose_noise_was_asked_about_is_not_alone(alone):
+    asked = replace(alone, noise=RATES, noise_source="an audit of 300 pairs")
+    expected = "This log, even with an audit of 300 pairs, cannot tell which recommender is better."
+    assert conclusions(asked)[0] == expected
 
 
 def test_of_one_recommender_a_log_alone_cannot_tell_how_good_it_is(world, recommenders):
     found = assess(world.log, {"sharp": recommenders["sharp"]}, noise_rates=RATES)
     assert found.conclusions[0] == "This log alone cannot tell how good sharp is."
-    assert f"A survey of {len(found.plan):,} random pairs would give +-0.03" in " ".join(found.conclusions)
+    assert f"A survey of {len(found.plan):,} random pairs would give ±0.03" in " ".join(found.conclusions)
 
 
 @pytest.mark.parametrize(("count", "rest"), [(4, False), (5, True)])
@@ -381,7 +444,7 @@ def test_without_recommenders_there_is_nothing_to_hold_and_what_to_ask(world):
     found = assess(world.log, noise_rates=RATES, propensities=known(world))
     width = f"{found.plan.half_width:.2g}"
     assert conclusions(found) == [
-        f"An audit of {len(found.plan):,} of the logged pairs would tell the noise rates to +-{width} (verirec plan)."
+        f"An audit of {len(found.plan):,} of the logged pairs would tell the noise rates to ±{width} (verirec plan)."
     ]
 
 
@@ -500,13 +563,23 @@ def test_doubts_about_the_propensities_are_among_the_conclusions(found):
     )
     assert "Propensities: one row carries it all." in conclusions(doubtful)
     assert "Propensities: one row carries it all." not in conclusions(found)
+    ranged = replace(doubtful, basis="range", comparisons=[comparison(basis="range")])
+    assert not [one for one in conclusions(ranged) if one.startswith("Propensities")]
+
+
+def test_how_good_each_is_follows_the_verdict(found):
+    (said,) = [one for one in conclusions(found) if one.startswith("The true log loss is")]
+    for name, one in found.recommenders.items():
+        level = one.estimates[one.headline]
+        low, high = level.interval
+        assert f"{level.value:.3f} ({low:.3f} to {high:.3f}) for {name}" in said
 
 
 @pytest.mark.parametrize(
     ("warnings", "sentences"),
     [
         ((), []),
-        (("one",), ["There is 1 warning at the end of the page: read them first."]),
+        (("one",), ["There is 1 warning at the end of the page: read it first."]),
         (("one", "two"), ["There are 2 warnings at the end of the page: read them first."]),
     ],
 )

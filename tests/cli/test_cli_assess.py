@@ -53,6 +53,10 @@ def write_log(file, world, kind):
     write_csv(file, ["user", "item", "label"], [users[u] for u in log.users], [items[i] for i in log.items], log.labels)
 
 
+def random_uniforms(count):
+    return np.random.default_rng(0).random(count)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, world):
     place = tmp_path_factory.mktemp("assess")
@@ -69,6 +73,9 @@ def folder(tmp_path_factory, world):
     truth = world.at(log.users[:300], log.items[:300]).true_labels
     names = ["user", "item", "true_label"]
     write_csv(place / "labels.csv", names, *(column[:300] for column in pairs), truth)
+    logged = np.arange(1_500)
+    again = RATES.observe(world.at(log.users[logged], log.items[logged]).true_labels, random_uniforms(1_500))
+    write_csv(place / "reask.csv", ["user", "item", "answer"], *(column[:1_500] for column in pairs), again)
     write_csv(place / "strange.csv", names, ["nobody", *pairs[0][1:300]], pairs[1][:300], truth)
     write_csv(place / "twos.csv", names, *(column[:300] for column in pairs), truth + 1)
     write_csv(place / "empty.csv", names, *(column[:300] for column in pairs), [""] * 300)
@@ -124,6 +131,15 @@ def test_it_writes_page_and_summary_with_the_figures_of_the_python_call(assessin
     assert summary == json.loads(json.dumps(assessment_summary(found)))
     check_estimates_table(Page((tmp_path / "out" / "report.html").read_text()).tables["estimates"], summary)
     assert output == "".join(f"- {one}\n" for one in conclusions(found)) + f"The page: {tmp_path}/out/report.html\n"
+
+
+def test_second_answers_give_noise_rates_and_no_true_labels(assessing, tmp_path):
+    code, _, errors = assessing("plain.csv", *BOTH, "--reask", "reask.csv")
+    assert code == 0, errors
+    summary = summary_in(tmp_path / "out")
+    assert summary["noise_rates"]["source"] == "second answers to 1,500 pairs"
+    assert {one["basis"] for one in summary["verdicts"]} == {"range"}
+    assert not any("audited-dr" in one for one in summary["recommenders"].values())
 
 
 def test_the_summary_has_the_schema_of_the_interface(assessing, tmp_path):

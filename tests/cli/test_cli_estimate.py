@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import verirec as vr
+from verirec.estimation.calibration import apart_for_calibration
+from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ScoreWarning
 
 SHAPE = (50, 40)
@@ -234,7 +236,60 @@ def test_an_audit_gives_the_rates_and_their_uncertainty(figures, folder):
         "rho10": rates.rho10,
         "covariance": [list(row) for row in rates.covariance],
     }
-    assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates)
+    audit = vr.AuditSample.from_file(folder / "audit.csv", log)
+    assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates, audit=audit)
+    assert list(shown["recommenders"]["mine"])[-1] == "audited-dr"
+    ranked = vr.estimate_ranking(np.load(folder / "matrix.npy"), log, noise_rates=rates, audit=audit)
+    assert shown["ranking"]["mine"] == {name: one.to_dict() | {"source": "audit"} for name, one in ranked.items()}
+
+
+def test_an_audits_own_labels_are_what_to_go_by(estimate, figures):
+    given = ("log.csv", "--predictions", "mine=matrix.npy", "--audit", "audit.csv")
+    assert "Go by audited-dr, which has the audit's own labels in it" in estimate(*given)[1]
+    assert list(figures(*given, "--estimators", "audited-dr")["recommenders"]["mine"]) == ["audited-dr"]
+    # Not where it is not in the table.
+    assert "Go by" not in estimate(*given, "--estimators", "ome-dr")[1]
+
+
+def test_what_is_calibrated_is_judged_by_the_audited_ones_of_the_other_rows(figures, folder, stars):
+    given = ("--audit", "audit.csv", "--calibrate", "platt", "--seed", 3)
+    shown = figures("log.csv", "--predictions", stars, *given)["recommenders"]["stars"]
+    log = vr.read_log(folder / "log.csv")
+    p, audit = vr.LogisticPropensity().fit(log), vr.AuditSample.from_file(folder / "audit.csv", log)
+    rates = vr.AuditNoiseRates().fit(log, audit=audit)
+    apart, rest = apart_for_calibration(LoggedPairs(log, p), random_state=3)
+    among = np.isin(audit.users * SHAPE[1] + audit.items, rest.log.users * SHAPE[1] + rest.log.items)
+    assert 0 < among.sum() < len(audit)
+    expected = vr.estimate(
+        vr.calibrate(np.load(folder / "scores.npy"), apart),
+        rest.log,
+        propensities=rest.propensities,
+        noise_rates=rates,
+        audit=audit.select(among),
+        random_state=3,
+    )
+    assert shown["audited-dr"]["value"] == pytest.approx(expected["audited-dr"].value, rel=1e-9)
+
+
+def test_second_answers_give_the_rates_and_their_uncertainty(figures, tmp_path):
+    world = vr.simulate.world(100, 150, observed=0.3, selectivity=1, random_state=0)
+    users, items = world.log.users, world.log.items
+    again = vr.NoiseRates(0.2, 0.1).observe(
+        world.at(users, items).true_labels, np.random.default_rng(0).random(len(users))
+    )
+    write_table(tmp_path / "log.csv", ["user", "item", "label"], users, items, world.log.labels)
+    write_table(tmp_path / "again.csv", ["user", "item", "answer"], users[:2_000], items[:2_000], again[:2_000])
+    np.save(tmp_path / "f.npy", np.full((100, 150), 0.4))
+    shown = figures(tmp_path / "log.csv", "--predictions", f"mine={tmp_path}/f.npy", "--reask", tmp_path / "again.csv")
+    log = vr.read_log(tmp_path / "log.csv")
+    rates = vr.ReaskNoiseRates().fit(log, reask=vr.ReaskSample.from_file(tmp_path / "again.csv", log))
+    assert shown["noise_rates"] == {
+        "source": "second answers to 2,000 pairs",
+        "rho01": rates.rho01,
+        "rho10": rates.rho10,
+        "covariance": [list(row) for row in rates.covariance],
+    }
+    assert "ome-dr" in shown["recommenders"]["mine"]
 
 
 def test_a_region_gives_ranges(figures, folder):
@@ -291,7 +346,7 @@ def test_an_audits_rates_are_shown_with_their_intervals(estimate):
 def test_without_rates_the_table_says_how_to_give_them(estimate):
     output = estimate("log.csv", "--predictions", "mine=matrix.npy")[1]
     assert "Noise rates: not corrected" in output
-    assert "give --rho01 and --rho10, --audit or --region" in output
+    assert "give --rho01 and --rho10, --audit, --reask or --region" in output
 
 
 @pytest.mark.parametrize("name", ["[old]", "[/b]", "two words", "é"])
@@ -604,6 +659,9 @@ def test_a_survey_gives_what_python_gives(figures, estimate, folder, survey):
     assert shown["ranking"]["mine"]["auc"]["value"] == pytest.approx(ranked["auc"].value)
     output = estimate("log.csv", *GIVEN, "--survey", "survey.csv")[1]
     assert "Go by survey-ppi" in output
+    alone = estimate("log.csv", *GIVEN, "--survey", "survey.csv", "--estimators", "naive,survey")[1]
+    assert "Go by survey, which rests on the survey's own labels." in alone
+    assert "survey-ppi" not in alone
     assert "Labels are taken as true" not in output
 
 
@@ -677,9 +735,14 @@ MISTAKES = [
     (["log.csv", *GIVEN, "--rho01", -0.1, "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "nan", "--rho10", 0.4], r"rho01 must be a number of at least 0 and below 1"),
     (["log.csv", *GIVEN, "--rho01", "x", "--rho10", 0.4], r"Invalid value for '--rho01'"),
-    (["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"], r"--audit, or --region: one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the three"),
-    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the three"),
+    (
+        ["log.csv", *GIVEN, "--rho01", 0.1, "--rho10", 0.1, "--region"],
+        r"--audit, or --reask, or --region: one of the four",
+    ),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--region"], r"one of the four"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--reask", "audit.csv"], r"one of the four"),
+    (["log.csv", *GIVEN, "--reask", "nope.csv"], r"no file 'nope.csv'"),
+    (["log.csv", *GIVEN, "--audit", "audit.csv", "--rho01", 0.1], r"one of the four"),
     (["log.csv", *GIVEN, "--audit", "no.csv"], r"no file '?no\.csv'?"),
     (["log.csv", *GIVEN, "--audit", "negatives.csv"], r"an audit without a true positive cannot tell rho01"),
     (["log.csv", *GIVEN, "--positive-from", 2], r"--positive-from 2 makes all [\d,]+ labels 0"),

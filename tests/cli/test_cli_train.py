@@ -10,6 +10,7 @@ import signal
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import verirec as vr
@@ -59,6 +60,21 @@ def folder(tmp_path_factory, world):
     columns = [[row[name] for row in strings] for name in ("user", "item", "label")]
     write_csv(place / "ones.csv", ["user", "item", "label"], *columns[:2], [1] * len(strings))
     write_csv(place / "other.csv", ["who", "what", "rating"], *columns[:2], [int(one) * 3 + 1 for one in columns[2]])
+    write_csv(place / "strange.csv", ["user", "item", "label"], ["new", "new"], ["x", "y"], [1, 0])
+    write_csv(place / "new.csv", ["user", "item", "label"], ["new", "new", "newer"], ["i03", "i05", "x"], [1, 0, 1])
+    u, i = np.divmod(np.random.default_rng(1).permutation(SHAPE[0] * SHAPE[1])[:400], SHAPE[1])
+    known = np.flatnonzero(np.isin(u, log.users) & np.isin(i, log.items))[:150]
+    u, i = u[known], i[known]
+    named = np.array(USERS["strings"])[u], np.array(ITEMS["strings"])[i]
+    write_csv(place / "survey.csv", ["user", "item", "true_label"], *named, world.at(u, i).true_labels)
+    write_csv(place / "disliked.csv", ["user", "item", "true_label"], *named, np.zeros(150, int))
+    colours, ages = np.array(["red", "blue", "green"])[np.arange(SHAPE[0]) % 3], np.arange(SHAPE[0]) + 20
+    write_csv(place / "people.csv", ["user", "age", "colour"], USERS["strings"], ages, colours)
+    tags = [("new|cheap", "cheap", "")[item % 3] for item in range(SHAPE[1])]
+    write_csv(place / "things.csv", ["item", "tags"], ITEMS["strings"], tags)
+    write_csv(place / "some_people.csv", ["user", "age"], USERS["strings"][:5], ages[:5])
+    write_csv(place / "odd_people.csv", ["user", "age"], USERS["strings"], [*ages[1:].tolist(), "old"])
+    write_csv(place / "new_people.csv", ["user", "age", "colour"], ["new", "newer"], [30, 40], ["red", "purple"])
     (place / "users.txt").write_text("u01\n\nu02 \n")
     (place / "empty.txt").write_text("\n")
     (place / "latin.txt").write_bytes("\xe9va\n".encode("latin-1"))
@@ -141,7 +157,8 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     assert [(row["user"], int(row["rank"]), row["item"]) for row in rows] == [
         (str(row.user), row.rank, str(row.item)) for row in wanted.itertuples()
     ]
-    assert [float(row["score"]) for row in rows] == pytest.approx(wanted["score"].tolist())
+    for column in ("logit", "probability"):
+        assert [float(row[column]) for row in rows] == pytest.approx(wanted[column].tolist())
 
     code, _, errors = here("assess", f"{kind}.csv", "--predictions", f"mine={out}", *GIVEN, "--out", tmp_path / "page")
     assert (code, errors) == (0, "")
@@ -247,6 +264,84 @@ def test_the_logs_column_of_labels_is_never_taken_for_the_truth(here, tmp_path, 
         options = ("--rating", "label", "--audit", audit, "--out", tmp_path / name)
         assert here("train", "strings.csv", "--method", "ome-dr", *options, *QUICK)[0] == 0
     assert vr.load(tmp_path / "long").noise_rates.rho01 == vr.load(tmp_path / "short").noise_rates.rho01 > 0
+
+
+def test_a_survey_puts_the_level_right(here, folder, tmp_path):
+    out = tmp_path / "model"
+    code, output, errors = here(
+        "train", "strings.csv", "--method", "mf", "--survey", "survey.csv", "--out", out, *QUICK
+    )
+    assert (code, errors) == (0, "")
+    assert re.search(r"^By the survey: slope \d\.\d\d, mean logit from -?\d\.\d\d to -?\d\.\d\d$", output, re.MULTILINE)
+    log = vr.read_log(folder / "strings.csv")
+    survey = vr.SurveySample.from_file(folder / "survey.csv", log)
+    own = vr.methods.MF(epochs=5).fit(log, survey=survey, propensities=vr.LogisticPropensity().fit(log))
+    assert vr.load(out).calibration == own.recommender_.calibration
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        more = ("--survey", "disliked.csv", "--out", tmp_path / "other", *QUICK)
+        code, _, errors = here("train", "strings.csv", "--method", "mf", *more)
+    assert code == 0
+    assert re.fullmatch(r"verirec: warning: all \d+ surveyed pairs are disliked: they tell the level alone.*\n", errors)
+
+
+def test_a_model_is_not_written_over_without_force(here, tmp_path, monkeypatch):
+    arguments = ("train", "strings.csv", "--method", "mf", "--out", tmp_path / "model", *QUICK)
+    assert here(*arguments)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+        code, output, errors = here(*arguments)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: '.*model' holds a model already: name another folder, .* --force\n", errors)
+    assert here(*arguments, "--force", "--seed", 3)[0] == 0
+    assert vr.load(tmp_path / "model").report.parameters["random_state"] == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_lists_of_all_users_are_written_by_their_ending(here, model, tmp_path, ending):
+    file = tmp_path / f"list.{ending}"
+    assert here("recommend", model, "--all-users", "-k", 2, "--out", file) == (0, f"The list: {file}\n", "")
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[ending]
+    expected = vr.load(model).recommend(USERS["strings"], 2).to_frame()
+    found = read(file)
+    assert found.columns.tolist() == ["user", "rank", "item", "logit", "probability"]
+    assert found["item"].tolist() == expected["item"].tolist()
+    np.testing.assert_allclose(found["probability"], expected["probability"], rtol=1e-5)
+
+
+def test_new_users_are_folded_in(here, model, folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, output, errors = here("recommend", model, "--fold-in", "new.csv", "-k", 2)
+    assert code == 0
+    lines = errors.splitlines()
+    assert re.fullmatch(r"verirec: warning: 1 of 3 ratings are of items that the model does not know .*", lines[0])
+    assert re.fullmatch(r"verirec: warning: 1 of these users .* had no ratings .*", lines[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = vr.read_log(folder / "new.csv")
+        expected = vr.load(model).fold_in(log).recommend(["new", "newer"], 2, exclude=log).to_frame()
+    assert re.findall(r"(newer|new) *│ \d +│ (i\d\d)", output) == list(
+        zip(expected["user"], expected["item"], strict=True)
+    )
+
+
+def test_features_come_from_files_and_new_users_bring_theirs(here, folder, tmp_path):
+    out, files = tmp_path / "model", ("--user-features", "people.csv", "--item-features", "things.csv")
+    more = ("--set", "model=features", *QUICK)
+    assert here("train", "strings.csv", "--method", "mf", "--out", out, *files, *more)[::2] == (0, "")
+    log = vr.read_log(folder / "strings.csv", user_features=folder / "people.csv", item_features=folder / "things.csv")
+    assert log.user_feature_names == ("age", "colour=blue", "colour=green", "colour=red")
+    assert log.item_feature_names == ("tags=cheap", "tags=new")
+    own = vr.methods.MF(model="features", epochs=5).fit(log, propensities=vr.LogisticPropensity().fit(log))
+    assert same_tensors(out, own.save(tmp_path / "own"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        new = ("--fold-in", "new.csv", "--user-features", "new_people.csv")
+        code, _, errors = here("recommend", out, *new, "-k", 2)
+    assert code == 0
+    assert "verirec: warning: user_features has levels that were not there in training" in errors
+    assert "colour=purple" in errors
 
 
 # What is stopped goes on
@@ -377,6 +472,12 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--rho01", 0.2), "--rho01 and --rho10 go together; give both"),
     (("strings.csv", *GIVEN, "--audit", "audit_strings.csv"), "give --rho01 and --rho10, or --audit"),
     (("strings.csv", "--audit", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--survey", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--user-features", "nope.csv"), "no file 'nope.csv'"),
+    (("strings.csv", "--user-features", "things.csv"), "things.csv, must have the id column 'user'; it has item, tags"),
+    (("strings.csv", "--user-features", "some_people.csv"), "column 'user' has ids outside the catalogue"),
+    (("strings.csv", "--user-features", "odd_people.csv"), "'age' must hold numbers, as most .* has 'old'"),
+    (("strings.csv", "--survey", "strange.csv"), "strange.csv: "),
     (("strings.csv", "--audit", "audit_integers.csv"), "audit_integers.csv: "),
     (("strings.csv", "--propensity", "nope"), "--propensity must be one of"),
     (("strings.csv", "--rating", "nope"), "nope"),
@@ -433,8 +534,16 @@ RECOMMEND_MISTAKES = [
     (("--users-file", "nope.txt"), "nope.txt"),
     (("--users", "u01", "-k", 1_000), "k must be at most the number of items, .*; got 1,000"),
     (("--users", "u01", "-k", 0), "k"),
-    ((), "give --users or --users-file: one of the two"),
-    (("--users", "u01", "--users-file", "users.txt"), "give --users or --users-file: one of the two"),
+    ((), "give --users, --users-file, --all-users or --fold-in"),
+    (("--users", "u01", "--users-file", "users.txt"), "give --users, --users-file, --all-users or --fold-in"),
+    (("--users", "u01", "--all-users"), "give --users, --users-file, --all-users or --fold-in"),
+    (("--fold-in", "nope.csv"), "no file 'nope.csv'"),
+    (("--users", "u01", "--user-features", "people.csv"), "--user-features are those of the users of --fold-in"),
+    (("--fold-in", "new.csv", "--user-features", "things.csv"), "things.csv, must have the id column 'user'"),
+    (("--fold-in", "strange.csv"), r"the model knows none of the 2 ratings' items .first: 'x'"),
+    (("--fold-in", "integers.csv"), "integers .* where the catalogue has strings"),
+    (("--fold-in", "strings.csv", "--users", "nobody"), "users are not all in the catalogue: .*'nobody'"),
+    (("--users", "u01", "--out", "list.xlsx"), "a table must end in .csv, .parquet or .json; got 'list.xlsx'"),
     (("--users", "u01", "--exclude", "nope.csv"), "no file 'nope.csv'"),
     (("--users", "u01", "--exclude", "audit_strings.csv"), "audit_strings.csv: cannot tell which column is the rating"),
     (("--users", "u01", "--exclude", "integers.csv"), "integers .* where the catalogue has strings"),

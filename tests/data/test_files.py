@@ -695,3 +695,26 @@ def test_a_bad_file_of_ids_is_refused_in_one_line(write, tmp_path, content, erro
     if content is not None:
         (tmp_path / "users.txt").write_bytes(content if isinstance(content, bytes) else content.encode())
     check_refusal(lambda: read_log(log, all_users=tmp_path / "users.txt"), error, message)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["1998-03-01", "1998-02-01", "1999-01-01"],
+        ["1998-03-01T12:00:00", "1998-02-01 00:00", "1999-01-01T01:02:03.5"],
+        ["1998-03-01T12:00:00Z", "1998-02-01T00:00:00+02:00", "1999-01-01T01:02:03Z"],
+    ],
+)
+def test_iso_text_is_a_time_in_frames_as_in_files(tmp_path, times):
+    table = pa.table({"user": [1, 1, 2], "item": [1, 2, 1], "label": [1, 0, 1], "when": times})
+    table.to_pandas().to_csv(tmp_path / "log.csv", index=False)
+    of_file = read_log(tmp_path / "log.csv", timestamp="when")
+    for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+        found = FeedbackLog.from_frame(frame, timestamp="when")
+        np.testing.assert_array_equal(found.timestamps, of_file.timestamps)
+
+
+def test_text_that_is_no_time_is_refused_with_its_row():
+    table = pa.table({"user": [1, 1], "item": [1, 2], "label": [1, 0], "when": ["1998-03-01", "spring"]})
+    with pytest.raises(DataError, match=r"^column 'when' must hold numbers, dates or ISO text .* row 1 has 'spring'$"):
+        FeedbackLog.from_frame(table, timestamp="when")

@@ -1,8 +1,12 @@
+from datetime import UTC, date, datetime
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from refusals import check_refusal
 from verirec import FeedbackLog, split, split_unbiased
 from verirec.exceptions import DataError, ParameterError
 
@@ -178,3 +182,57 @@ def test_the_unbiased_slice_is_what_the_log_marks(flags):
 def test_a_log_without_marks_has_no_unbiased_slice():
     with pytest.raises(DataError, match=r"^the log does not say which rows are unbiased; name the column that does"):
         split_unbiased(log_of([0, 9]))
+
+
+SECONDS = np.array(["1998-02-01", "1998-03-01", "1998-03-01T12:00", "1999-01-01"], "M8[s]")
+
+
+@pytest.mark.parametrize(
+    ("before", "earlier"),
+    [
+        ("1998-03-01", 1),
+        ("1998-03-01T06:00", 2),
+        ("1998-03-01T13:00:00+02:00", 2),
+        ("1998-03-01T12:00:00Z", 2),
+        ("1999", 3),
+        (date(1998, 3, 1), 1),
+        (datetime(1998, 3, 1, 1), 2),
+        (datetime(1998, 3, 1, 0, tzinfo=UTC), 1),
+        (pd.Timestamp("1998-03-01 00:30"), 2),
+        (np.datetime64("1998-03-01"), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("unit", ["dates", "s", "ms", "us", "ns"])
+def test_a_split_at_a_moment(before, earlier, unit):
+    """The same whether timestamps are dates or numbers since 1970."""
+    times = SECONDS if unit == "dates" else SECONDS.astype(f"M8[{unit}]").astype(np.int64)
+    train, held_out = split(log_of([0, 9, 18, 27], times), by="time", before=before)
+    assert rows_of(train) == list(range(earlier))
+    assert rows_of(held_out) == list(range(earlier, 4))
+
+
+def test_a_split_at_a_number():
+    train, held_out = split(log_of([0, 9, 18], [3, 1, 2]), by="time", before=2.5)
+    assert (rows_of(train), rows_of(held_out)) == ([1, 2], [0])
+
+
+@pytest.mark.parametrize(
+    ("times", "options", "error", "message"),
+    [
+        (SECONDS, {"before": "spring"}, ParameterError, "before must be a date or ISO text .*; got 'spring'"),
+        (SECONDS, {"before": 3}, ParameterError, "before must be a date or ISO text .*; got 3"),
+        (SECONDS, {"before": "NaT"}, ParameterError, "before must be a date or ISO text"),
+        (SECONDS, {"before": "1998-02-31"}, ParameterError, "before must be a date or ISO text"),
+        (SECONDS, {"before": "1998-01-01"}, DataError, "leaves no row before it: timestamps go from 1998-02-01"),
+        (SECONDS, {"before": "2005"}, DataError, "before='2005' leaves no row to hold out"),
+        (SECONDS, {"before": "1998-03-01", "by": "user"}, ParameterError, 'before=... is for by="time"; got by='),
+        (SECONDS, {"before": "1998-03-01", "held_out": 0.3}, ParameterError, "give held_out or before=..."),
+        ([1, 2, 3, 4], {"before": "1998-03-01"}, ParameterError, "before must be a number, .* from 1 to 4; got '1998"),
+        ([1, 2, 3, 4], {"before": True}, ParameterError, "before must be"),
+        ([1, 2, 3, 4], {"before": float("nan")}, ParameterError, "before must be"),
+        (None, {"before": 3}, DataError, "a split by time needs timestamps"),
+    ],
+)
+def test_moments_that_part_nothing_are_refused(times, options, error, message):
+    check_refusal(lambda: split(log_of([0, 9, 18, 27], times), **{"by": "time", **options}), error, message)

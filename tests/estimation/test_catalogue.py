@@ -229,7 +229,7 @@ def test_estimators_are_chosen_by_name_in_the_order_given(names, with_rates, exp
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("DR", "estimators must be among naive, eib, .*survey-ppi; got 'DR'"),
+        ("DR", "estimators must be among naive, eib, .*survey-ppi, delta-dr; got 'DR'"),
         (["dr", "drr"], "got 'drr'"),
         ([None], "got None"),
         ([["dr"]], r"got \['dr'\]"),

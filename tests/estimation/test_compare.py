@@ -271,6 +271,7 @@ def test_a_region_gives_the_range_of_the_difference_over_it(world, pair):
         assert found[name].interval[1] == pytest.approx(max(one[name].interval[1] for one in inside), abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.* make up half of the variance:verirec.exceptions.OverlapWarning")
 def test_a_range_of_differences_may_lie_below_0(world, pair):
     """A loss is never negative, a difference of losses is."""
     found = vr.compare(*pair, world.log, noise_rates=vr.NoiseRegion(0.1, 0.05), estimators="ome-dr")["ome-dr"]

@@ -242,6 +242,7 @@ def test_a_higher_confidence_widens_the_interval_around_the_same_value(grid, log
         assert half == pytest.approx(2.5758293 * wide[name].standard_error, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.* make up half of the variance:verirec.exceptions.OverlapWarning")
 def test_the_diagnostics_say_what_the_estimates_rest_on(grid, log):
     floored = vr.GivenPropensity(grid.p, floor=0.5)
     result = vr.estimate_ranking(grid.f, log, propensities=floored)
@@ -522,6 +523,7 @@ def test_a_region_leaves_out_the_rates_that_leave_no_liked_pair():
     check_ranges(rank_one_user(labels, region), points)
 
 
+@pytest.mark.filterwarnings("ignore:.* make up half of the variance:verirec.exceptions.OverlapWarning")
 def test_a_region_of_which_no_rates_fit_is_told():
     log = vr.FeedbackLog.from_arrays([0, 0], [0, 1], [1, 0], n_users=1, n_items=2)
     options = {"propensities": np.array([[1.0, 1e-10]]), "noise_rates": vr.NoiseRegion(0.0, 0.0)}

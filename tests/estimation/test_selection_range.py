@@ -16,6 +16,9 @@ from verirec.estimation.selection_range import FOLDS, RangeProblem
 from verirec.exceptions import ParameterError, PredictionError
 from verirec.nuisance.propensities import as_propensities
 
+# Small logs with estimated propensities: what the other estimators of the log have to say of it is not the matter here.
+pytestmark = pytest.mark.filterwarnings("ignore:.* make up half of the variance:verirec.exceptions.OverlapWarning")
+
 RATES = vr.NoiseRates(0.2, 0.1)
 REGION = vr.NoiseRegion(0.25, 0.15)
 SHAPE = (60, 80)

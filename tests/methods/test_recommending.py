@@ -158,11 +158,12 @@ def test_a_log_with_other_ids_leaves_out_what_both_know(by_name):
 def test_recommendations_as_a_table(by_name):
     found = by_name.recommend(["u03", "u01"], k=3)
     frame = found.to_frame()
-    assert list(frame.columns) == ["user", "rank", "item", "score"]
+    assert list(frame.columns) == ["user", "rank", "item", "logit", "probability"]
     assert frame["user"].tolist() == ["u03"] * 3 + ["u01"] * 3
     assert frame["rank"].tolist() == [1, 2, 3, 1, 2, 3]
     assert frame["item"].tolist() == found.items.ravel().tolist()
-    np.testing.assert_array_equal(frame["score"], found.scores.ravel())
+    np.testing.assert_array_equal(frame["logit"], found.scores.ravel())
+    np.testing.assert_allclose(frame["probability"], expit(found.scores.ravel().astype(float)))
     assert "u03" in found._repr_html_()
 
 

@@ -31,3 +31,17 @@ def test_one_class_has_a_finite_fit(label):
     found = fit_small(np.ones((50, 1)), np.full(50, label), np.ones(50), np.zeros(1), penalty=0.1)
     assert np.isfinite(found.coefficients).all()
     assert (found.coefficients[0] > 3) == (label == 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_curve_of_rare_likes_is_fitted_to_its_end(seed):
+    """Whole steps of Newton's method go back and forth for ever at seed 2."""
+    random = np.random.default_rng(seed)
+    d = np.clip(0.6 - random.gamma(0.3, 2.0, 1_500), -8, 1)
+    features = np.stack([np.ones_like(d), random.normal(-3, 0.13, 1_500), d, d**2], axis=1)
+    labels = (random.random(1_500) < 1 / (1 + np.exp(3.8 + 0.9 * d))).astype(float)
+    weights = random.lognormal(0, 1, 1_500)
+    weights, prior = weights / weights.mean(), np.array([0.0, 1.0, 0.0, 0.0])
+    found = fit_small(features, labels, weights, prior)
+    left = features.T @ (weights * (labels - found.liked)) - (found.coefficients - prior)
+    np.testing.assert_allclose(left, 0, atol=1e-4)

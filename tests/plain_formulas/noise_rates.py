@@ -64,3 +64,24 @@ def tails(labels, scores, quantile, fewest=20):
     ranked = [label for _, _, label in sorted((score, row, labels[row]) for row, score in enumerate(scores))]
     highest, lowest = ranked[len(ranked) - count :], ranked[:count]
     return sum(1 - label for label in highest) / count, sum(lowest) / count, count
+
+
+def repeated_log_likelihood(counts, rho01, rho10, shares):
+    """Sum over strata of the rows with one answer and the rows with two; each errs by itself, given the truth."""
+
+    def said(label, truth):
+        wrong = rho01 if truth else rho10
+        return 1 - wrong if label == truth else wrong
+
+    total = 0.0
+    for stratum, share in enumerate(shares):
+        for label, rows in ((1, counts.positive[stratum]), (0, counts.negative[stratum])):
+            if rows:
+                total += rows * math.log(share * said(label, 1) + (1 - share) * said(label, 0))
+        for first in (0, 1):
+            for second in (0, 1):
+                rows = counts.both[stratum][first][second]
+                if rows:
+                    liked, not_liked = said(first, 1) * said(second, 1), said(first, 0) * said(second, 0)
+                    total += rows * math.log(share * liked + (1 - share) * not_liked)
+    return total

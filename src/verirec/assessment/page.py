@@ -18,7 +18,8 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.sentences import conclusions, coverage
+from verirec.assessment.range_sentences import open_from
+from verirec.assessment.sentences import about_taste, conclusions, coverage
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.pages.figures import as_svg
@@ -41,9 +42,11 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         found=found,
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
+        about_taste=about_taste(found),
+        open_from=lambda one: open_from(one, found),
         kinds=kinds,
         rankings=_rankings(found),
-        metrics=_metrics(found),
+        metrics=[_title(name) for name in _metrics(found)],
         version=verirec.__version__,
         date=date.today().isoformat(),
         measure=measure,
@@ -91,6 +94,11 @@ def _metrics(found: Findings) -> list[str]:
     """Return the names of the ranking metrics; DCG, which NDCG says better, is left to the summary."""
     first = next((one.ranking for one in found.recommenders.values() if one.ranking is not None), None)
     return [] if first is None else [name for name in first if not name.startswith("dcg")]
+
+
+def _title(metric: str) -> str:
+    """Write a metric as people do: AUC, NDCG@5, Recall@5."""
+    return metric.upper() if metric.startswith(("auc", "ndcg")) else metric.capitalize()
 
 
 def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, Markup | None]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from verirec.assessment.findings import AssessedRecommender, Comparison, Findings
+from verirec.assessment.findings import AssessedRecommender, Basis, Comparison, Findings
+from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed, times
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
-MOST_NAMED: Final = 4
+_BY_P: Final[tuple[Basis, ...]] = ("known propensities", "audit")
+"""What rests on how likely pairs are to be logged."""
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -33,9 +33,10 @@ def conclusions(found: Findings) -> list[str]:
     """
     return [
         *_about_rates_that_do_not_fit(found),
-        *_about_the_log_alone(found),
+        *about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
+        *_about_levels(found),
         *_about_asking(found),
         *_about_noise(found),
         *_about_conditions(found),
@@ -43,6 +44,29 @@ def conclusions(found: Findings) -> list[str]:
         *_about_propensities(found),
         *_about_warnings(found),
     ]
+
+
+def about_taste(found: Findings) -> str:
+    """Say how much more readily people log what they like, where a survey tells; nothing where none does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from verirec import SurveySample, simulate
+    >>> from verirec.assessment import assess
+    >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
+    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
+    >>> survey = SurveySample(users, items, world.true_labels[users, items])
+    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
+    'By the survey, people log what they like'
+    """
+    if found.strength is None:
+        return ""
+    value, low, high = found.strength.odds_ratio
+    told = f"{times(value)} times as readily as what they do not like ({times(low)} to {times(high)} times, in odds)"
+    if low <= 1 <= high:
+        told += ": it cannot be told from selection by user and item alone"
+    return f"By the survey, people log what they like {told}."
 
 
 def coverage(found: Findings, recommender: AssessedRecommender) -> str:
@@ -61,46 +85,22 @@ def coverage(found: Findings, recommender: AssessedRecommender) -> str:
     )
 
 
-def _about_the_log_alone(found: Findings) -> list[str]:
-    """Say what a log without a survey cannot tell, and what it leaves open."""
-    ranges = {
-        name: one.estimates["range"]
-        for name, one in found.recommenders.items()
-        if one.estimates is not None and one.headline == "range"
-    }
-    if not ranges or any(one.established for one in found.comparisons):
-        return []
-    what = "which recommender is better" if len(ranges) > 1 else f"how good {next(iter(ranges))} is"
-    named = list(ranges.items())[:MOST_NAMED]
-    within = [f"between {_ends(one.interval)} for {name}" for name, one in named]
-    rest = "" if len(named) == len(ranges) else " (the table has the others)"
-    return [
-        f"This log alone cannot tell {what}.",
-        "If people log what they like more readily than popularity and activity explain (as on two public data sets, "
-        f"where the odds were 1.8 to 15 times as high), the true {found.loss} loss lies {_listed(within)}{rest}.",
-    ]
-
-
-def _listed(parts: list[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:.3f} and {ends[1]:.3f}"
-
-
 def _about_asking(found: Findings) -> list[str]:
     """Say how many pairs to ask about, and what that would give."""
     plan = found.plan
     if plan is None:
         return []
-    reach = f"+-{plan.half_width:.2g}"
+    reach = f"±{plan.half_width:.2g}"
     if not found.recommenders:
         return [f"An audit of {len(plan):,} of the logged pairs would tell the noise rates to {reach} (verirec plan)."]
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
-    return [f"A survey of {len(plan):,} random pairs would give {reach}{enough}; verirec plan chooses them."]
+    in_all = "" if found.survey is None else " in all"
+    logged = int(plan.logged.sum())
+    kinds = [f"a survey of {len(plan) - logged:,} random pairs{in_all}"] if logged < len(plan) else []
+    kinds += [f"an audit of {logged:,} logged pairs"] if logged else []
+    asked = " and ".join(kinds)
+    return [f"{asked[0].upper()}{asked[1:]} would give {reach}{enough}; verirec plan chooses them."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -157,15 +157,40 @@ def _verdict(one: Comparison, found: Findings) -> str:
             "have different ones ahead, a sign that the propensities are wrong."
         )
     if better is None:
-        why = f": {one.lacking}" if one.lacking else ""
+        limit = open_from(one, found)
+        why = (
+            f" if liked pairs are logged at {limit} times the odds of others or more"
+            if limit
+            else f": {one.lacking}"
+            if one.lacking
+            else ""
+        )
         return f"Whether {one.first} or {one.second} is better is not established{why}."
     known = (
         f"{better} is better than {one.other(better)}: its true {found.loss} loss is lower by {_lead(one.deciding)}, "
-        f"established by {_by_what(found)}{_beside(one, better)}"
+        f"established by {_by_what(one, found)}{_beside(one, better)}"
     )
-    if one.basis not in ("audit", "known propensities") or one.flip_factor > MOST_GAMMA:
+    if one.basis not in _BY_P or one.flip_factor > MOST_GAMMA:
         return f"{known}."
     return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
+
+
+def _about_levels(found: Findings) -> list[str]:
+    """Say how good each recommender is, where that has one value."""
+    levels = {
+        name: one.estimates[one.headline]
+        for name, one in found.recommenders.items()
+        if one.estimates is not None and one.headline != "range"
+    }
+    named = [
+        f"{one.value:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f}) for {name}"
+        for name, one in levels.items()
+        if isinstance(one, Estimate)
+    ]
+    if not named:
+        return []
+    rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
+    return [f"The true {found.loss} loss is {listed(named[:MOST_NAMED])}{rest}."]
 
 
 def _lead(difference: Estimate | EstimateRange) -> str:
@@ -175,13 +200,13 @@ def _lead(difference: Estimate | EstimateRange) -> str:
     return f"{abs(difference.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def _by_what(found: Findings) -> str:
+def _by_what(one: Comparison, found: Findings) -> str:
     """Say what a verdict rests on."""
-    if found.basis == "survey" and found.survey is not None:
+    if one.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
-    if found.basis == "range":
-        return f"the log, even if liked pairs are logged at up to {np.exp(found.selection.high):.0f} times the odds"
-    return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
+    if one.basis == "range":
+        return f"the log, if {supposed(found)}"
+    return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
 
 
 def _beside(one: Comparison, better: str) -> str:
@@ -195,19 +220,24 @@ def _beside(one: Comparison, better: str) -> str:
 
 
 def _about_conditions(found: Findings) -> list[str]:
-    """Say what all of it rests on, and how wrong that may be."""
-    if not found.recommenders or found.basis == "range":
-        return []
-    if found.basis == "survey":
-        return [
-            "This holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
-            "pairs were drawn at random."
-        ]
+    """Say what all of it rests on, and how wrong that may be; where parts rest on different things, of each part."""
     settled = [one for one in found.comparisons if one.established]
-    rests = f"All this holds if {found.propensities.assumption}; no log can tell whether that is so."
-    if settled and min(one.flip_factor for one in settled) > MOST_GAMMA:
-        rests += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
-    return [rests]
+    rests = {found.basis if one.covered is None else _BY_P[0] for one in found.recommenders.values()}
+    rests |= {one.basis for one in settled if one.basis is not None}
+    said = []
+    if "survey" in rests:
+        what = "This" if rests == {"survey"} else "What rests on the survey"
+        said.append(
+            f"{what} holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
+            "pairs were drawn at random."
+        )
+    if rests & set(_BY_P):
+        what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
+        said.append(f"{what} holds if {found.propensities.assumption}; no log can tell whether that is so.")
+        factors = [one.flip_factor for one in settled if one.basis in _BY_P]
+        if factors and min(factors) > MOST_GAMMA:
+            said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
+    return said
 
 
 def _about_what_was_not_compared(found: Findings) -> list[str]:
@@ -217,7 +247,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
     if ranked:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
-            f"{_listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
+            f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
             "--calibrate makes probabilities of them."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
@@ -225,17 +255,17 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         return told
     if any({one.first, one.second} <= set(partial) for one in found.comparisons):
         where = "cover some of the logged pairs only: two of them can be compared where these are the same."
-        return [*told, f"{_listed(partial)} {where}"]
+        return [*told, f"{listed(partial)} {where}"]
     whom = "each other" if len(partial) == len(found.recommenders) else "the others"
     return [
         *told,
-        f"{_listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
+        f"{listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
 
 
 def _about_propensities(found: Findings) -> list[str]:
-    """Say what speaks against the propensities, where something rests on them."""
-    if found.basis == "survey":
+    """Say what speaks against the propensities, where a verdict rests on them."""
+    if found.basis not in _BY_P and not any(one.established and one.basis in _BY_P for one in found.comparisons):
         return []
     return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 
@@ -244,6 +274,5 @@ def _about_warnings(found: Findings) -> list[str]:
     count = len(found.warnings)
     if not count:
         return []
-    return [
-        f"There {'is 1 warning' if count == 1 else f'are {count} warnings'} at the end of the page: read them first."
-    ]
+    are, them = ("is 1 warning", "it") if count == 1 else (f"are {count} warnings", "them")
+    return [f"There {are} at the end of the page: read {them} first."]

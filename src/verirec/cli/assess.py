@@ -27,6 +27,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
+from verirec.estimation.inputs import judgeable
 from verirec.estimation.survey.draws import self_selected
 from verirec.pages.writing import check_writable
 
@@ -63,17 +64,19 @@ def assess_command(
 
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
-    files, rates = named_files(predictions), noise.rates
+    files = named_files(predictions)
     check_writable(out)
     with Console(stderr=True).status("Reading the log") as status:
         table = log.load(propensity.propensity_column)
+        chosen = self_selected(table)
+        propensities = propensity.fit(chosen)
         found = assess(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             audit=noise.read_audit(table, log.columns),
             survey=survey.read(table, log.columns),
-            noise_rates=rates,
-            propensities=propensity.fit(self_selected(table)),
+            noise_rates=noise.known_rates(judgeable(chosen), log.columns, propensities),
+            propensities=propensities,
             hold_out=hold_out,
             train=train or (),
             calibrate=calibrate,

@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False)
 class _NoiseOptions(NoiseOptions):
     """What is known of the noise, if only what the log says of it."""
 
-    choice: ClassVar = "--rho01 and --rho10, or --audit, or --region: one of the three"
+    choice: ClassVar = "--rho01 and --rho10, or --audit, or --reask, or --region: one of the four"
     region: Annotated[
         bool,
         of_noise("--region", help="Without rates or an audit: report the range over all rates that the log allows."),
@@ -55,11 +55,13 @@ class _NoiseOptions(NoiseOptions):
 
     def found(self, log: FeedbackLog, columns: Any, propensities: Propensities, **options: Any) -> Noise:
         """Take the rates or find them out; `options` as in `identified_region`."""
-        if self.rates is not None:
-            return Noise(self.rates, "given")
+        rates = self.known_rates(log, columns, propensities)
+        if rates is not None:
+            return Noise(rates, rates.source)
         audit = self.read_audit(log, columns)
         if audit is not None:
-            return Noise(*rates_from_audit(log, audit, propensities))
+            audited = rates_from_audit(log, audit, propensities)
+            return Noise(audited, audited.source, audit)
         if self.region:
             return Noise(identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")
@@ -79,8 +81,8 @@ def estimate_command(
     estimators: Annotated[
         str | None,
         of_estimates(
-            help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with "
-            "a survey survey, survey-ppi."
+            help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, with an "
+            "audit audited-dr, and with a survey survey, survey-ppi (delta-dr by name)."
         ),
     ] = None,
     imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
@@ -106,7 +108,7 @@ def estimate_command(
         "random_state": seed,
     }
     pairs = LoggedPairs(table, propensities)
-    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed)
+    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed, found.audit)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):

@@ -18,7 +18,7 @@ from verirec.data import FeedbackLog, read_log, read_predictions
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, ReaskSample, rates_from_reask
 from verirec.nuisance.propensities import (
     ConstantPropensity,
     LoggedPropensity,
@@ -107,10 +107,17 @@ class LogOptions(RatingsOptions):
         Path | None, of_log(help="Text file of all item ids, one per line, if some are not in the log.")
     ] = None
 
+    user_features: Annotated[
+        Path | None,
+        of_log(help="Features of users: .csv, .tsv or .parquet with the log's user column; numbers, text, or a|b|c."),
+    ] = None
+    item_features: Annotated[Path | None, of_log(help="Features of items, likewise.")] = None
+
     @property
     def files(self) -> list[Path]:
         """All files that are read."""
-        return [file for file in (self.log, self.all_users, self.all_items) if file is not None]
+        named = self.log, self.all_users, self.all_items, self.user_features, self.item_features
+        return [file for file in named if file is not None]
 
     def load(self, propensity: str | None = None) -> FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
@@ -120,6 +127,8 @@ class LogOptions(RatingsOptions):
             duplicates=self.duplicates,
             all_users=self.all_users,
             all_items=self.all_items,
+            user_features=self.user_features,
+            item_features=self.item_features,
             propensity=propensity,
             unbiased=self.unbiased,
         )
@@ -182,11 +191,15 @@ class RateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseOptions(RateOptions):
-    """What is known of the noise: its rates, or true labels."""
+    """What is known of the noise: its rates, true labels, or second answers."""
 
-    choice: ClassVar = "--rho01 and --rho10, or --audit: one of the two"
+    choice: ClassVar = "--rho01 and --rho10, or --audit, or --reask: one of the three"
     audit: Annotated[
         Path | None, of_noise(help="True labels of logged pairs: a table with user, item and true_label.")
+    ] = None
+    reask: Annotated[
+        Path | None,
+        of_noise(help="Second answers of the same people to logged pairs: a table with user, item and answer."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -197,11 +210,19 @@ class NoiseOptions(RateOptions):
     @property
     def others(self) -> int:
         """How many sources of noise rates other than the rates themselves are given."""
-        return int(self.audit is not None)
+        return (self.audit is not None) + (self.reask is not None)
 
     def read_audit(self, log: FeedbackLog, columns: Mapping[str, str | None]) -> AuditSample | None:
         """Read the audit, if there is one; `columns` are the log's, which its file may have too."""
         return None if self.audit is None else AuditSample.from_file(self.audit, log, log_columns=columns)
+
+    def known_rates(
+        self, log: FeedbackLog, columns: Mapping[str, str | None], propensities: Propensities
+    ) -> NoiseRates | None:
+        """Take the rates that are given, or find them out by second answers, if there are any."""
+        if self.reask is None:
+            return self.rates
+        return rates_from_reask(log, ReaskSample.from_file(self.reask, log, log_columns=columns), propensities)
 
 
 @dataclass(frozen=True, kw_only=True)

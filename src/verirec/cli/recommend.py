@@ -12,7 +12,7 @@ from rich.table import Table
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import ModelFolder, RatingsOptions, methods_module
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
-from verirec.pages.writing import write_table
+from verirec.pages.writing import check_writable_file, table_ending, write_frame
 
 app = typer.Typer(add_completion=False)
 
@@ -24,30 +24,53 @@ def recommend_command(
     ratings: RatingsOptions,
     users: Annotated[str | None, typer.Option(help="Comma-separated user ids.")] = None,
     users_file: Annotated[Path | None, typer.Option(help="Text file of user ids, one per line.")] = None,
+    all_users: Annotated[bool, typer.Option("--all-users", help="All users that the model knows.")] = False,
+    fold_in: Annotated[
+        Path | None,
+        typer.Option(help="Ratings of new users, a file like the log: lists for these users, without training again."),
+    ] = None,
+    user_features: Annotated[
+        Path | None, typer.Option(help="Features of the users of --fold-in, as those of training.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Items per user.")] = 10,
     exclude: Annotated[Path | None, typer.Option(help="A log whose pairs are left out.")] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV file to write; by default a table is shown.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .csv, .parquet or .json; by default a table is shown.")
+    ] = None,
 ) -> None:
     """Recommend items to users.
 
     Example: verirec recommend model --users ann,bob -k 5 --exclude ratings.csv
     """
+    if out is not None:
+        table_ending(out)
+        check_writable_file(out)
     recommender = methods_module().load(model)
-    if (users is None) == (users_file is None):
-        raise ParameterError("give --users or --users-file: one of the two")
-    texts = users.split(",") if users is not None else _lines(users_file)
-    ids: list[Any] = [text.strip() for text in texts if text.strip()]
-    if not ids:
-        raise ParameterError("no user was named")
-    if recommender.user_ids.ids([0]).dtype.kind in "iu":
-        ids = [_whole(text) for text in ids]
+    named = (users is not None) + (users_file is not None) + all_users
+    if named > 1 or (named == 0 and fold_in is None):
+        raise ParameterError("give --users, --users-file, --all-users or --fold-in")
+    if user_features is not None and fold_in is None:
+        raise ParameterError("--user-features are those of the users of --fold-in, which is not given")
     rated = None if exclude is None else ratings.read(exclude, duplicates="first")
+    if fold_in is not None:
+        new = ratings.read(fold_in, user_features=user_features)
+        recommender, rated = recommender.fold_in(new), new if rated is None else rated
+    ids = recommender.user_ids.ids() if not named or all_users else _asked(users, users_file, recommender)
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
     if out is None:
         Console(markup=False, highlight=False).print(_table(frame))
     else:
-        write_table(out, frame)
+        write_frame(out, frame)
         typer.echo(f"The list: {out}")
+
+
+def _asked(users: str | None, users_file: Path | None, recommender: Any) -> list[Any]:
+    """Return the ids that were named."""
+    texts = users.split(",") if users is not None else _lines(users_file)
+    ids: list[Any] = [text.strip() for text in texts if text.strip()]
+    if not ids:
+        raise ParameterError("no user was named")
+    return [_whole(text) for text in ids] if recommender.user_ids.ids([0]).dtype.kind in "iu" else ids
 
 
 def _table(frame: Any) -> Table:

@@ -15,7 +15,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.options import LogOptions, NoiseOptions, PropensityOptions, Seed, methods_module, named_path
+from verirec.cli.options import (
+    LogOptions,
+    NoiseOptions,
+    PropensityOptions,
+    Seed,
+    SurveyOptions,
+    methods_module,
+    named_path,
+)
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.pages.writing import check_writable
@@ -33,11 +41,13 @@ def train_command(
     out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
     noise: NoiseOptions,
     propensity: PropensityOptions,
+    surveyed: SurveyOptions,
     parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Train a recommender on a log.
@@ -46,14 +56,19 @@ def train_command(
     """
     catalogue = methods_module().catalogue
     recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
-    rates = noise.rates
     recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
-    if resume and (out / "model.json").exists() and not (out / CHECKPOINT).exists():
-        raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
+    _keep_what_is_there(out, force=force, resume=resume)
     with Console(stderr=True).status("Reading the log"):
         table = log.load(propensity.propensity_column)
-        given = {"propensities": propensity.fit(table), "audit": noise.read_audit(table, log.columns)}
+        propensities = propensity.fit(table)
+        rates = noise.known_rates(table, log.columns, propensities)
+        given = {
+            "propensities": propensities,
+            "audit": noise.read_audit(table, log.columns),
+            # Rows that were shown at random are in the log, and are trained on.
+            "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
+        }
     out.mkdir(parents=True, exist_ok=True)
     with _progress(f"Training {method}") as show:
         recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
@@ -62,6 +77,16 @@ def train_command(
     for file in (out / CHECKPOINT, *out.glob(f".{CHECKPOINT}-*")):
         file.unlink(missing_ok=True)
     _say(recommender, out)
+
+
+def _keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
+    """Refuse to write over a finished model, unless that is wanted."""
+    if not (out / "model.json").exists() or (resume and (out / CHECKPOINT).exists()):
+        return
+    if resume:
+        raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
+    if not force:
+        raise ParameterError(f"{str(out)!r} holds a model already: name another folder, or overwrite it with --force")
 
 
 def _say(recommender: Any, out: Path) -> None:
@@ -76,6 +101,8 @@ def _say(recommender: Any, out: Path) -> None:
     if isinstance(rates, NoiseRates):
         lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
     trained = recommender.recommender_
+    if (curve := trained.calibration) is not None:
+        lines.append(f"By the survey: slope {curve.slope:.2f}, mean logit from {curve.centre:.2f} to {curve.level:.2f}")
     cold = int(trained.cold_users.sum()), int(trained.cold_items.sum())
     if any(cold):
         lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")

@@ -7,10 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from verirec.checks import as_array
-from verirec.data.ids import IdMap, refuse_missing
+from verirec.data.feature_columns import Features, encode_features
+from verirec.data.ids import IdMap
 from verirec.exceptions import ColumnError, DataError, UnknownIdError
-
-Features = npt.NDArray[np.float64]
 
 
 def feature_matrix(name: str, values: npt.ArrayLike, size: int) -> Features:
@@ -41,8 +40,11 @@ def catalogue_of(table: pa.Table, id_column: str, name: str) -> IdMap:
     return IdMap.of(table[id_column], name=f"{name}' column {id_column!r}")
 
 
-def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str) -> Features:
-    """Line a table of features up with a catalogue: one row per id of it, every other column a number."""
+def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str) -> tuple[Features, tuple[str, ...]]:
+    """Line a table of features up with a catalogue: one row per id of it; categories are encoded.
+
+    Returns the matrix, and the names of its columns.
+    """
     others = [column for column in table.column_names if column != id_column]
     ids = catalogue_of(table, id_column, name)
     place = ids.find(catalogue.arrow(), name=name)
@@ -53,13 +55,6 @@ def features_by_id(table: pa.Table, id_column: str, catalogue: IdMap, name: str)
             f"{name} must cover every id of the log; {uncovered.size:,} of {len(catalogue):,} are missing "
             f"(first: {first!r})"
         )
-    columns = []
-    for column in others:
-        kind = table.schema.field(column).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise DataError(f"{name}' column {column!r} must hold numbers; got {kind}: encode it first")
-        refuse_missing(table[column], f"{name}' column {column!r}")
-        columns.append(table[column].cast(pa.float64(), safe=False).to_numpy())
+    values, names = encode_features(table, others, name)
     in_id_order = np.argsort(ids.positions(table[id_column]))[place]
-    matrix = np.column_stack(columns)[in_id_order] if columns else np.empty((len(catalogue), 0))
-    return feature_matrix(name, matrix, len(catalogue))
+    return feature_matrix(name, values[in_id_order], len(catalogue)), names

@@ -14,7 +14,7 @@ from verirec.checks import as_array, number_array
 from verirec.data import gate
 from verirec.data.arrays import array_columns
 from verirec.data.cells import checked_positions
-from verirec.data.features import Features
+from verirec.data.feature_columns import Features, FeatureScale
 from verirec.data.frames import arrow_columns
 from verirec.data.ids import IdMap
 from verirec.data.pairs import DuplicatePolicy
@@ -56,6 +56,8 @@ class FeedbackLog:
         True where the pair was shown at random and not chosen by the user.
     user_features, item_features
         float64 matrices with a row per position.
+    user_feature_names, item_feature_names
+        Of their columns, where they came from a table: "age", or "colour=red" for a level of a category.
 
     Examples
     --------
@@ -78,6 +80,8 @@ class FeedbackLog:
     unbiased: npt.NDArray[np.bool_] | None = None
     user_features: Features | None = None
     item_features: Features | None = None
+    user_feature_names: tuple[str, ...] | None = None
+    item_feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         self._set(array_columns(vars(self), positive_from=None, duplicates="error"))
@@ -141,8 +145,9 @@ class FeedbackLog:
             All ids that could have been logged, where they are more than the log shows: what nobody rated is part
             of the grid too. A sequence, or the `Path` of a text file with one id a line.
         user_features, item_features
-            Frames with the same id column and otherwise numbers. They are the catalogue if `all_users` or
-            `all_items` is not given.
+            Frames, or paths of .csv, .tsv or .parquet files, with the same id column. Numbers are taken as they are,
+            text is a category (a 0/1 column a level), and "a|b|c" a list of levels. They are the catalogue if
+            `all_users` or `all_items` is not given.
 
         Examples
         --------
@@ -268,6 +273,11 @@ class FeedbackLog:
         for column in (self.users, self.items, self.labels):
             checksum = zlib.crc32(column.tobytes(), checksum)
         return checksum
+
+    @property
+    def user_scale(self) -> FeatureScale | None:
+        """How models standardise the features of users; `None` without such."""
+        return None if self.user_features is None else FeatureScale.of(self.user_features, self.user_feature_names)
 
     @property
     def density(self) -> float:

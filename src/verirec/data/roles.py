@@ -13,7 +13,7 @@ _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "user": frozenset(["user", "userid", "uid", "customer", "customerid", "reviewerid"]),
     "item": frozenset(["item", "itemid", "iid", "movie", "movieid", "video", "videoid"])
     | frozenset(["song", "songid", "product", "productid", "asin"]),
-    "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked"]),
+    "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked", "liked"]),
 }
 
 
@@ -145,6 +145,17 @@ class TruthRoles(Roles):
     probability: str | None = None
     cluster: str | None = None
     person: str | None = None
+
+
+@dataclass(frozen=True)
+class ReaskRoles(TruthRoles):
+    """Columns of a file of second answers, each by whoever gave the first; a plan that was filled in has them too."""
+
+    usual_names = _USUAL_NAMES | {
+        "rating": frozenset(["answer", "secondanswer", "secondlabel", "truelabel", "label", "rating"])
+    }
+    preferred = frozenset(["answer", "secondanswer", "secondlabel"])
+    rating_word = "answer"
 
 
 def _plain(column: str) -> str:

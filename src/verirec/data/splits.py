@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+import re
+from datetime import UTC, date, datetime
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.exceptions import DataError
+from verirec.exceptions import DataError, ParameterError
 from verirec.randomness import RandomState, as_generator
+
+_EARLIEST: Final = 1e8
+"""Smaller numbers are no times since 1970, whatever their unit."""
+_UNITS: Final = {"s": 1e11, "ms": 1e14, "us": 1e17}
+"""Units of times since 1970, and what numbers of each stay below."""
+_ZONED: Final = re.compile(r"\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})$")
 
 SplitBy = Literal["random", "user", "within-user", "time"]
 
@@ -30,19 +38,28 @@ class UnbiasedSplit(NamedTuple):
 
 
 def split(
-    log: FeedbackLog, held_out: float = 0.2, *, by: SplitBy = "random", random_state: RandomState = None
+    log: FeedbackLog,
+    held_out: float | None = None,
+    *,
+    by: SplitBy = "random",
+    before: Any = None,
+    random_state: RandomState = None,
 ) -> Split:
-    """Hold a share of a log out.
+    """Hold a part of a log out.
 
     Parameters
     ----------
     held_out
-        Share of the rows (of the users, with `by="user"`) to hold out, strictly between 0 and 1. At least one row
-        (user) goes to either side.
+        Share of the rows (of the users, with `by="user"`) to hold out, strictly between 0 and 1; by default .2. At
+        least one row (user) goes to either side.
     by
         "random": rows at random. "user": whole users at random, with all their rows. "within-user": that share of
         each user's rows at random, rounded down. "time": the last rows by timestamp; rows with one timestamp stay
         together, on the held-out side.
+    before
+        With `by="time"`, in place of a share: rows before this time are trained on, all others held out. A date, or
+        ISO text such as "1998-03-01" or "1998-03-01T12:30". Where timestamps are numbers: a number, or a date
+        if they are seconds (milli-, micro-, nanoseconds) since 1970.
     random_state
         Seed or generator; not used by "time".
 
@@ -54,10 +71,67 @@ def split(
     (2, 2, 0)
     """
     checked_log(log)
-    share = real_number("held_out", held_out, above=0, below=1)
     one_of("by", by, tuple(_CHOOSERS))
+    if before is not None:
+        return _split_at(log, before, by, held_out)
+    share = real_number("held_out", 0.2 if held_out is None else held_out, above=0, below=1)
     chosen = _CHOOSERS[by](log, share, as_generator(random_state))
     return Split(log.select(~chosen), log.select(chosen))
+
+
+def _split_at(log: FeedbackLog, before: Any, by: str, held_out: float | None) -> Split:
+    """Part a log at a moment."""
+    if by != "time":
+        raise ParameterError(f'before=... is for by="time"; got by={by!r}')
+    if held_out is not None:
+        raise ParameterError("give held_out or before=...: one of the two")
+    times = _timestamps(log)
+    later = np.asarray(times >= _moment(before, times))
+    if later.all() or not later.any():
+        raise DataError(
+            f"before={str(before)!r} leaves no row {'before it' if later.all() else 'to hold out'}: timestamps go from "
+            f"{times.min()} to {times.max()}"
+        )
+    return Split(log.select(~later), log.select(later))
+
+
+def _moment(before: Any, times: npt.NDArray[Any]) -> Any:
+    """Bring a moment to the kind of the timestamps."""
+    is_number = isinstance(before, int | float | np.number) and not isinstance(before, bool)
+    if times.dtype.kind == "M":
+        return _date(before)
+    if is_number:
+        return real_number("before", before)
+    moment, largest = _date(before), float(np.abs(times).max())
+    if largest < _EARLIEST:
+        raise ParameterError(
+            f"before must be a number, as the timestamps are, which go from {times.min()} to {times.max()}; got "
+            f"{before!r}"
+        )
+    unit = next((unit for unit, most in _UNITS.items() if largest < most), "ns")
+    return int(moment.astype(f"datetime64[{unit}]").astype(np.int64))
+
+
+def _date(before: Any) -> np.datetime64:
+    """Read a date or a moment; one with a zone is brought to UTC, as timestamps are."""
+    try:
+        if isinstance(before, str) and _ZONED.search(before):
+            before = datetime.fromisoformat(before.replace("Z", "+00:00"))
+        if isinstance(before, datetime) and before.tzinfo is not None:
+            before = before.astimezone(UTC).replace(tzinfo=None)
+        if isinstance(before, str | date | np.datetime64):
+            moment = np.datetime64(before)
+            if not np.isnat(moment):
+                return moment
+    except ValueError:
+        pass
+    raise ParameterError(f'before must be a date or ISO text such as "1998-03-01"; got {before!r}')
+
+
+def _timestamps(log: FeedbackLog) -> npt.NDArray[Any]:
+    if log.timestamps is None:
+        raise DataError("a split by time needs timestamps; name their column: timestamp=...")
+    return log.timestamps
 
 
 def split_unbiased(log: FeedbackLog) -> UnbiasedSplit:
@@ -110,9 +184,7 @@ def _within_users(log: FeedbackLog, share: float, random: np.random.Generator) -
 
 
 def _last_rows(log: FeedbackLog, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    if log.timestamps is None:
-        raise DataError("a split by time needs timestamps; name their column: timestamp=...")
-    times = np.sort(log.timestamps)
+    times = np.sort(_timestamps(log))
     border = times[len(times) - _count(share, len(times), "rows")]
     if border == times[0]:
         later = times[times > border]
@@ -121,7 +193,7 @@ def _last_rows(log: FeedbackLog, share: float, random: np.random.Generator) -> n
                 f"a split by time needs at least 2 distinct timestamps; all {len(log):,} rows have {border}"
             )
         border = later[0]
-    return np.asarray(log.timestamps >= border)
+    return np.asarray(_timestamps(log) >= border)
 
 
 _CHOOSERS: Final = {"random": _random_rows, "user": _whole_users, "within-user": _within_users, "time": _last_rows}

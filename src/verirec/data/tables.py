@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verirec.data.feature_columns import NUMBER
+from verirec.data.feature_files import feature_table
 from verirec.data.features import catalogue_of, features_by_id
-from verirec.data.frames import as_arrow
 from verirec.data.gate import validate_rows
 from verirec.data.id_files import read_id_file
 from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
@@ -21,8 +22,7 @@ from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
 from verirec.formatting import rows_in_words, short
 
-NUMBER: Final = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-"""A number as text spells it."""
+_ISO: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[-+]\d{2}(:?\d{2})?)?)?$"
 
 FIELD_OF_ROLE: Final = {
     "rating": "labels",
@@ -78,11 +78,14 @@ def log_columns(
     user, item = str(roles.user), str(roles.item)
     if table.num_rows == 0:
         raise EmptyLogError("the log is empty: it must have at least one row")
-    user_table = None if user_features is None else as_arrow(user_features, "user_features")
-    item_table = None if item_features is None else as_arrow(item_features, "item_features")
+    reads = {name: _reads_integers(table, name, from_text) for name in (user, item)}
+    user_table, item_table = (
+        None if given is None else feature_table(given, f"{side}_features", name, reads_integers=reads[name])
+        for side, given, name in (("user", user_features, user), ("item", item_features, item))
+    )
     with ThreadPoolExecutor(max_workers=2) as workers:  # Arrow and NumPy let go of the lock in the long parts.
-        of_users = _catalogue("user", all_users, user_table, user, _reads_integers(table, user, from_text))
-        of_items = _catalogue("item", all_items, item_table, item, _reads_integers(table, item, from_text))
+        of_users = _catalogue("user", all_users, user_table, user, reads[user])
+        of_items = _catalogue("item", all_items, item_table, item, reads[item])
         user_work = workers.submit(_encode, table, user, of_users, from_text)
         item_work = workers.submit(_encode, table, item, of_items, from_text)
         (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
@@ -92,10 +95,10 @@ def log_columns(
         "user_ids": user_ids,
         "item_ids": item_ids,
     }
-    if user_table is not None:
-        columns["user_features"] = features_by_id(user_table, user, user_ids, "user_features")
-    if item_table is not None:
-        columns["item_features"] = features_by_id(item_table, item, item_ids, "item_features")
+    for side, features, name, ids in (("user", user_table, user, user_ids), ("item", item_table, item, item_ids)):
+        if features is not None:
+            found = features_by_id(features, name, ids, f"{side}_features")
+            columns |= dict(zip((f"{side}_features", f"{side}_feature_names"), found, strict=True))
     rows = {"users": users, "items": items}
     called = {"users": f"column {user!r}", "items": f"column {item!r}"}
     for role, field in FIELD_OF_ROLE.items():
@@ -148,6 +151,8 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     column = table[name]
     kind = column.type
     refuse_missing(column, f"column {name!r}")
+    if role == "timestamp" and is_text(kind):
+        return _moments(column, name)
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
@@ -155,6 +160,22 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     elif not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
         raise _not_numbers(column, name, LabelError if role == "rating" else DataError)
     return np.asarray(column.to_numpy())
+
+
+def _moments(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """Read dates and times that a frame holds as ISO text, as a text file's are; those with a zone become UTC."""
+    texts = column.cast(pa.string())
+    for kind in (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return np.asarray(texts.cast(kind).to_numpy())
+        except pa.ArrowInvalid:
+            continue
+    iso = pc.match_substring_regex(texts, _ISO).to_numpy()
+    rows = np.flatnonzero(~iso) if not iso.all() else np.arange(len(texts))
+    raise DataError(
+        f"column {name!r} must hold numbers, dates or ISO text such as 1998-03-01T12:30:00, all of one kind; not so in "
+        f"{rows_in_words(rows, len(texts))}, where row {rows[0]} has {short(texts[int(rows[0])].as_py())}"
+    )
 
 
 def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> DataError:

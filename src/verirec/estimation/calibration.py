@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
 from verirec.checks import one_of, real_number
 from verirec.data.cells import CellValues, Positions, pair_positions
@@ -17,9 +15,11 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.data.splits import split
 from verirec.estimation.cell_losses import far_outside
 from verirec.estimation.coverage import covered_rows
-from verirec.estimation.inputs import judgeable
+from verirec.estimation.curves import Curve, LabelledScores, PlattCurve, isotonic_curve, levelled_curve, platt_curve
+from verirec.estimation.inputs import Rates, judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, warn_caller
+from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
+from verirec.losses.correction import correct_labels
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 
@@ -31,53 +31,6 @@ HELD_OUT: Final = 0.2
 """Share of a log's rows that commands set aside for the fit."""
 _LOOKED_AT: Final = 100_000
 """Random pairs that stand for all, where it is asked whether predictions are probabilities."""
-_STEPS, _HALVINGS = 100, 40
-
-
-class Curve(Protocol):
-    """A function from scores to probabilities strictly between 0 and 1."""
-
-    def probabilities(self, scores: Array) -> Array:
-        """Return the probabilities, in the shape of the scores."""
-        ...
-
-    def logits(self, scores: Array) -> Array | None:
-        """Return their logits, where these are what is worked out; else `None`."""
-        ...
-
-
-@dataclass(frozen=True)
-class PlattCurve:
-    r""":math:`\sigma(b + a (s - m) / t)`: m and t centre and scale the scores."""
-
-    slope: float
-    level: float
-    centre: float
-    scale: float
-
-    def probabilities(self, scores: Array) -> Array:
-        """Return the probabilities."""
-        return np.asarray(expit(self.logits(scores)))
-
-    def logits(self, scores: Array) -> Array:
-        """Return the logits."""
-        return np.asarray(self.level + self.slope * ((scores - self.centre) / self.scale))
-
-
-@dataclass(frozen=True, eq=False)
-class IsotonicCurve:
-    """Straight lines between the ends of steps that never fall; flat beyond the last ones."""
-
-    scores: Array
-    values: Array
-
-    def probabilities(self, scores: Array) -> Array:
-        """Return the probabilities."""
-        return np.asarray(np.interp(scores, self.scores, self.values))
-
-    def logits(self, scores: Array) -> None:
-        """Return nothing: these are made without logits."""
-        return
 
 
 class CalibratedScores(CellValues):
@@ -161,14 +114,53 @@ def calibrate(
     one_of("method", method, METHODS)
     values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     rows = _labelled(values, log) if survey is None else _surveyed(values, survey)
+    if survey is not None and len(np.unique(survey.labels)) < 2:
+        raise SurveyError(f"calibration needs surveyed pairs of both classes; all {len(survey):,} are of one")
     if method == "isotonic":
-        return CalibratedScores(values, _isotonic(rows))
-    curve = _platt(rows)
+        return CalibratedScores(values, isotonic_curve(rows))
+    curve = platt_curve(rows)
     if curve.slope < 0:
         warn_caller(
             "these scores are lower the more a pair is liked: the calibrated ones turn their order round", ScoreWarning
         )
     return CalibratedScores(values, curve)
+
+
+def level_by_survey(logits: CellValues, survey: SurveySample, rates: Rates | None = None) -> PlattCurve:
+    """Put a trained model's level and slope right by true labels of random pairs: see `levelled_curve`.
+
+    Unlike `calibrate` it takes the model's logits for nearly right, so that few labels, or labels of one class, do.
+
+    Parameters
+    ----------
+    logits
+        Probabilities made of logits.
+    survey
+        Pairs that the model was not trained on: on others it is surer than it should be.
+    rates
+        Noise rates, with which labels of a noisy survey are corrected.
+    """
+    rows = _surveyed(logits, survey)
+    liked = int(survey.labels.sum())
+    both = 0 < liked < len(survey)
+    if not both:
+        warn_caller(
+            f"all {len(survey):,} surveyed pairs are {'liked' if liked else 'disliked'}: they tell the "
+            "level alone, and that roughly",
+            SurveyWarning,
+        )
+    if survey.noisy:
+        if rates is None:
+            raise SurveyError("a noisy survey needs noise rates to be corrected with: noise_rates=...")
+        rows = rows._replace(labels=correct_labels(survey.labels, rates, survey.users, survey.items).values)
+    curve = levelled_curve(rows, both_classes=both)
+    if curve.slope == 0:
+        warn_caller(
+            f"by the {len(survey):,} surveyed pairs what the model puts first is liked no more than the rest: all "
+            "pairs get one probability",
+            SurveyWarning,
+        )
+    return curve
 
 
 def apart_for_calibration(
@@ -205,13 +197,7 @@ def _raw(values: CellValues, users: Positions, items: Positions) -> Array:
     return np.asarray(values.cells(users, items) if logits is None else logits, dtype=np.float64)
 
 
-class _Labelled(NamedTuple):
-    scores: Array
-    labels: Array
-    weights: Array
-
-
-def _labelled(values: CellValues, log: FeedbackLog) -> _Labelled:
+def _labelled(values: CellValues, log: FeedbackLog) -> LabelledScores:
     """Return scores, labels and weights (1 on average) of the rows that the scores cover."""
     covered = covered_rows(values, log)
     if covered is not None:
@@ -220,68 +206,17 @@ def _labelled(values: CellValues, log: FeedbackLog) -> _Labelled:
     return _weighted(_raw(values, log.users, log.items), log.labels, weights)
 
 
-def _surveyed(values: CellValues, survey: SurveySample) -> _Labelled:
+def _surveyed(values: CellValues, survey: SurveySample) -> LabelledScores:
     """Return the same of a survey's pairs."""
     if not isinstance(survey, SurveySample):
         raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
-    if len(np.unique(survey.labels)) < 2:
-        raise SurveyError(f"calibration needs surveyed pairs of both classes; all {len(survey):,} are of one")
     positions = pair_positions(survey.users, survey.items, values.shape)
     chances = np.ones(len(survey)) if survey.probabilities is None else survey.probabilities
     return _weighted(_raw(values, *positions), survey.labels, chances.min() / chances)
 
 
-def _weighted(scores: Array, labels: npt.NDArray[np.int8], weights: Array) -> _Labelled:
+def _weighted(scores: Array, labels: npt.NDArray[np.int8], weights: Array) -> LabelledScores:
     wrong = int((~np.isfinite(scores)).sum())
     if wrong:
         raise PredictionError(f"scores must be finite; {wrong:,} of {len(scores):,} are not")
-    return _Labelled(scores, labels.astype(np.float64), weights / weights.mean())
-
-
-def _platt(rows: _Labelled) -> PlattCurve:
-    # Divided by the largest first: the square of a large score is no float.
-    largest = float(np.abs(rows.scores).max()) or 1.0
-    mean, spread = float((rows.scores / largest).mean()), float((rows.scores / largest).std())
-    centre, scale = mean * largest, (spread if spread > np.finfo(float).eps else 1.0) * largest
-    liked = float(rows.weights @ rows.labels)
-    disliked = float(rows.weights.sum()) - liked
-    targets = np.where(rows.labels == 1, (liked + 1) / (liked + 2), 1 / (disliked + 2))
-    slope, level = _logistic((rows.scores - centre) / scale, targets, rows.weights)
-    return PlattCurve(slope, level, centre, scale)
-
-
-def _logistic(scores: Array, targets: Array, weights: Array) -> tuple[float, float]:
-    """Fit slope and level by Newton's method, each step halved until the loss falls."""
-
-    def loss(at: Array) -> float:
-        logits = at[0] * scores + at[1]
-        return float(weights @ (np.logaddexp(0, logits) - targets * logits))
-
-    found = np.array([0.0, logit(weights @ targets / weights.sum())])
-    lowest = loss(found)
-    for _ in range(_STEPS):
-        f = expit(found[0] * scores + found[1])
-        rest, curvature = weights * (f - targets), weights * f * (1 - f)
-        gradient = np.array([rest @ scores, rest.sum()])
-        mixed = curvature @ scores
-        hessian = np.array([[curvature @ scores**2, mixed], [mixed, curvature.sum()]])
-        # Where all scores are one and the same, there is no slope to tell.
-        step = np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
-        sizes = 0.5 ** np.arange(_HALVINGS)
-        better = next((found - size * step for size in sizes if loss(found - size * step) < lowest), None)
-        if better is None:
-            break
-        found, lowest = better, loss(better)
-    return float(found[0]), float(found[1])
-
-
-def _isotonic(rows: _Labelled) -> IsotonicCurve:
-    from scipy.optimize import isotonic_regression  # Takes long to import, and is not always needed.
-
-    distinct, place = np.unique(rows.scores, return_inverse=True)
-    weights = np.bincount(place, weights=rows.weights)
-    means = np.bincount(place, weights=rows.weights * rows.labels) / weights
-    fitted = isotonic_regression(means, weights=weights)
-    ends = np.unique(np.concatenate([fitted.blocks[:-1], fitted.blocks[1:] - 1]))
-    least = 1 / (len(rows.labels) + 2)
-    return IsotonicCurve(distinct[ends], np.clip(fitted.x[ends], least, 1 - least))
+    return LabelledScores(scores, labels.astype(np.float64), weights / weights.mean())

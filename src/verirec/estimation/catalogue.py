@@ -88,9 +88,10 @@ AUDIT_ESTIMATORS: Final = {
     "audited-dr": Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, audited=True)
 }
 """Those with an audit's true labels in them: `verirec.estimation.audited` has what these add."""
-SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi")
+SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi", "delta-dr")
 """Those that rest on a survey; `verirec.estimation.survey` has their formulas."""
-_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *AUDIT_ESTIMATORS, *SURVEY_ESTIMATORS)
+_USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *AUDIT_ESTIMATORS, "survey", "survey-ppi")
+"""Not delta-dr: it assumes one delta for all pairs, and costs about half a walk over the grid more."""
 _BY_LOG: Final = ESTIMATORS | AUDIT_ESTIMATORS
 
 

@@ -67,7 +67,8 @@ def estimate(
     audit
         True labels of logged pairs: adds the estimator "audited-dr", and gives noise rates where none are given.
     survey
-        True labels of random pairs: adds the estimators "survey" and "survey-ppi".
+        True labels of random pairs: adds the estimators "survey" and "survey-ppi" and, by name, "delta-dr", a second
+        line that assumes one delta for all pairs (`verirec.estimation.survey.delta`).
     exclude
         Pairs that are not spoken of: a log that the recommender was trained on, or (users, items). Rows to judge by
         that are random ones of what was logged, the others being trained on, stand for the pairs that are left

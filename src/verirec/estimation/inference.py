@@ -15,6 +15,7 @@ from verirec.estimation.catalogue import Estimator
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
+from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import Rows
@@ -64,7 +65,7 @@ def judge(
         return replace(found, contributions=linearised.influence) if contributions else found
 
     results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
-    _warn_of_weights(estimators, problem)
+    _warn_of_weights(estimators, problem, noise)
     _warn_of_clipping(problem)
     _warn_of_scores(problem)
     _warn_of_extrapolation(results)
@@ -91,7 +92,7 @@ def judge_difference(
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
     results = _at_rates_or_region(at, estimators, noise)
-    _warn_of_weights(estimators, first)
+    _warn_of_weights(estimators, first, noise)
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)
@@ -195,7 +196,7 @@ def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> N
             )
 
 
-def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem) -> None:
+def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem, noise: Noise) -> None:
     """Say so where a few rows carry the weighted estimates, or where the weights do not stand for the grid."""
     effective, mass = problem.facts["effective_sample_size"], problem.facts["mass"]
     if not any(estimator.uses_propensities for estimator in estimators):
@@ -205,6 +206,8 @@ def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem) ->
             f"the weighted rows are worth {effective:.0f} equally weighted ones: intervals are not to be trusted",
             OverlapWarning,
         )
+    else:
+        warn_of_reach(problem.pairs, noise if any(estimator.noise_corrected for estimator in estimators) else None)
     pairs = problem.pairs
     chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
     if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):

@@ -14,6 +14,7 @@ from verirec.estimation.gathering import logged_pairs, noise_in_hand
 from verirec.estimation.inference import judge_metric
 from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.places import places
 from verirec.estimation.ranking_formulas import Metric, at_depth, auc, largest
 from verirec.estimation.rows import Rows
@@ -39,6 +40,7 @@ def ranking_by_log(
     """
     refuse_weights(log, ["ranking estimates"])
     pairs, nothing = logged_pairs(log, propensities, audit), np.zeros(len(log))
+    warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
     noise = noise_in_hand(noise, pairs, audit)
     formulas = _formulas(values, log, depths)

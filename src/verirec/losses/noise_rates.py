@@ -125,8 +125,13 @@ class NoiseRates:
             for name, meaning in (("rho01", "likes logged as dislikes"), ("rho10", "dislikes logged as likes"))
         }
         rows["kappa: what noise leaves of the signal"] = f"{self.kappa:.4g}"
-        rows |= {name: str(fact) for name, fact in self.diagnostics.items() if name in ("method", "audited")}
+        rows |= {name: str(fact) for name, fact in self.diagnostics.items() if name in ("method", "audited", "asked")}
         return html_table("Noise rates, known" if known else "Noise rates, with 95% intervals", rows)
+
+    @property
+    def source(self) -> str:
+        """What they come from, in words, if whoever estimated them says; "given" if not."""
+        return str(self.diagnostics.get("source", "given"))
 
     @property
     def kappa(self) -> float:
@@ -241,7 +246,7 @@ class NoiseRegion:
 
     @cached_property
     def corners(self) -> tuple[NoiseRates, ...]:
-        """The region's corners: every estimate has its smallest and its largest value at one of them."""
+        """The region's corners: a mean of corrected errors has its ends there; ratios may peak inside (`lattice`)."""
         most01, most10 = self.rho01_most, self.rho10_most
         corners = [(0.0, 0.0), (0.0, most10), (most01, 0.0)]
         if most01 + most10 <= MOST_RATE:

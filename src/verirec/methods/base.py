@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from verirec.training.preparation import Preparation, prepare
 from verirec.training.recommender import Recommendations, Recommender, TrainingReport
 from verirec.training.settings import Anchors, TrainingSettings
 from verirec.training.trainer import Plan
+
+if TYPE_CHECKING:
+    from verirec.nuisance.surveys import SurveySample
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -170,6 +173,7 @@ class Method(ABC):
         noise_rates: Rates | None = None,
         audit: AuditSample | None = None,
         propensities: Any = None,
+        survey: SurveySample | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[int, int, float], None] = lambda epoch, epochs, value: None,
@@ -185,15 +189,23 @@ class Method(ABC):
             anchors where neither is given; all others use them to validate by.
         propensities
             As in `estimate`: fitted ones, a model, a matrix, a function; by default the log's own or a logistic model.
+        survey
+            True labels of random pairs, by the log's positions: after training, level and slope are put right by those
+            that are not in the log, see `Recommender.calibrated`.
         checkpoint, resume
             A file that training writes as it goes; with `resume`, it goes on from there to the same result.
         progress
             Told (epoch, epochs, validation error or NaN) after every epoch.
         """
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
+        if survey is not None:
+            checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
-        return self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        if survey is not None:
+            self.recommender_ = self._trained().calibrated(survey, exclude=log)
+        return self
 
     def prepare(
         self, log: FeedbackLog, *, noise_rates: Rates | None, audit: AuditSample | None, propensities: Any
@@ -252,6 +264,14 @@ class Method(ABC):
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:
         """Return the k items most like one: see `Recommender.similar_items`."""
         return self._trained().similar_items(item, k)
+
+    def calibrated(self, survey: SurveySample, **options: Any) -> Recommender:
+        """Return the recommender with level and slope put right: see `Recommender.calibrated`."""
+        return self._trained().calibrated(survey, **options)
+
+    def fold_in(self, ratings: FeedbackLog) -> Recommender:
+        """Return a recommender of new users, without training again: see `Recommender.fold_in`."""
+        return self._trained().fold_in(ratings)
 
     def save(self, folder: str | Path) -> Path:
         """Save the trained recommender: see `Recommender.save`."""

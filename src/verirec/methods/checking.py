@@ -16,6 +16,7 @@ from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods.parameters import check_numbers, plain_parameters
 from verirec.training.correction import KINDS
+from verirec.training.levels import check_survey as check_survey
 from verirec.training.losses import LOSSES
 from verirec.training.preparation import Preparation
 from verirec.training.schedule import ANCHORS

@@ -24,6 +24,8 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     ...     write_report(folder, "<p>hello</p>", {"truth": None}).name
     'report.html'
     """
+    if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
+        raise ParameterError(f"the folder to write to must be named by text or a Path; got {folder!r}")
     target = Path(folder)
     texts = {
         target / "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
@@ -84,6 +86,39 @@ def write_table(path: str | Path, frame: Any) -> None:
         lambda value: f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
     )
     write_file(path, shown.to_csv(index=False, quoting=_quoting(shown)).encode())
+
+
+TABLE_ENDINGS: Final = (".csv", ".parquet", ".json")
+
+
+def table_ending(path: str | Path) -> str:
+    """Return the ending that says how a table is written; others are a `ParameterError`."""
+    ending = Path(path).suffix.lower()
+    if ending not in TABLE_ENDINGS:
+        raise ParameterError(f"a table must end in .csv, .parquet or .json; got {Path(path).name!r}")
+    return ending
+
+
+def write_frame(path: str | Path, frame: Any) -> None:
+    """Write a frame by its file's ending: .csv, .parquet, or .json (a list with one object a row).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_frame(Path(folder, "a.json"), pd.DataFrame({"user": ["ann"], "rank": [1]}))
+    ...     json.loads(Path(folder, "a.json").read_text())
+    [{'user': 'ann', 'rank': 1}]
+    """
+    ending = table_ending(path)
+    if ending == ".csv":
+        write_table(path, frame)
+    elif ending == ".parquet":
+        write_file(path, frame.to_parquet(None, index=False))
+    else:
+        rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).to_numpy().tolist()]
+        write_file(path, (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def write_file(path: str | Path, content: bytes) -> None:

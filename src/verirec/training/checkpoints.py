@@ -15,7 +15,7 @@ from torch import Tensor
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _FACTS: Final = "verirec"
 
 

@@ -240,4 +240,5 @@ def _fitted(prepared: Preparation, models: Learners, rates: Rates | None, report
         np.bincount(data.log.users, minlength=log.n_users) == 0,
         np.bincount(data.log.items, minlength=log.n_items) == 0,
     )
-    return Fit(Recommender(trained["prediction"], log.user_ids, log.item_ids, *cold, rates, report), trained)
+    ids = log.user_ids, log.item_ids
+    return Fit(Recommender(trained["prediction"], *ids, *cold, rates, report, user_scale=log.user_scale), trained)

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.predictions import Factors
+from verirec.estimation.calibration import CalibratedScores
+from verirec.estimation.curves import PlattCurve
 from verirec.models import FactorModel, Model
 
 
@@ -57,6 +59,8 @@ def predictions_of(
     shape: tuple[int, int],
     users: npt.NDArray[Any] | None = None,
     items: npt.NDArray[Any] | None = None,
+    *,
+    curve: PlattCurve | None = None,
 ) -> Factors | CellValues:
     """Return a model's probabilities as `verirec.estimate` takes them: of its own grid, or of some users and items.
 
@@ -68,12 +72,20 @@ def predictions_of(
         Of its grid.
     users, items
         Positions that make up another grid; both or neither.
+    curve
+        Puts level and slope of the logits right.
     """
     if isinstance(model, FactorModel):
-        own = _as_factors(model)
+        own = _levelled(_as_factors(model), curve)
         return own if users is None or items is None else _at_places(own, users, items)
-    cells = ModelCells(model, shape)
+    cells = levelled_cells(model, shape, curve)
     return cells if users is None or items is None else _MovedCells(cells, users, items)
+
+
+def levelled_cells(model: Model, shape: tuple[int, int], curve: PlattCurve | None) -> CellValues:
+    """Return a model's probabilities, level and slope put right by a curve if there is one."""
+    cells = ModelCells(model, shape)
+    return cells if curve is None else CalibratedScores(cells, curve)
 
 
 class _MovedCells(CellValues):
@@ -89,6 +101,25 @@ class _MovedCells(CellValues):
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
         return self.own.cell_logits(self.users[users], self.items[items])
+
+
+def _levelled(factors: Factors, curve: PlattCurve | None) -> Factors:
+    """Put level and slope of factors right: still factors."""
+    if curve is None:
+        return factors
+    slope = curve.slope / curve.scale
+
+    def scaled(values: Any) -> Any:
+        return None if values is None else slope * np.asarray(values)
+
+    return Factors(
+        scaled(factors.user_factors),
+        factors.item_factors,
+        scaled(factors.user_constants),
+        scaled(factors.item_constants),
+        float(curve.logits(np.asarray(factors.constant, dtype=np.float64))),
+        factors.link,
+    )
 
 
 def _at_places(factors: Factors, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> Factors:

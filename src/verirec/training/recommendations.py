@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.sparse import csr_array
+from scipy.special import expit
 from torch import Tensor
 
 from verirec.data.ids import IdMap
+from verirec.exceptions import ParameterError
 from verirec.models import FactorModel, Model
 from verirec.training.threads import one_thread
 
@@ -37,12 +39,15 @@ class Recommendations:
         Of the items, shape (n, k); -1 where a user has no more.
     scores
         Logits, shape (n, k); for similar items, cosines.
+    kind
+        "logit" or "cosine": what the scores are.
     """
 
     users: npt.NDArray[Any]
     item_ids: IdMap
     positions: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
+    kind: Literal["logit", "cosine"] = "logit"
 
     def __repr__(self) -> str:
         return f"Recommendations({len(self.users):,} x {self.positions.shape[1]})"
@@ -55,8 +60,15 @@ class Recommendations:
         ids[found] = self.item_ids.ids(self.positions[found])
         return ids
 
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """That each item is liked, shape (n, k); 0 where a user has no more. Cosines have none."""
+        if self.kind != "logit":
+            raise ParameterError("similar items have cosines, not probabilities")
+        return np.asarray(expit(self.scores.astype(np.float64)))
+
     def to_frame(self) -> Any:
-        """Return one row a user and an item: user, rank, item, score."""
+        """Return one row a user and an item: user, rank, item, and its logit and probability (or cosine)."""
         import pandas as pd
 
         n, k = self.positions.shape
@@ -65,8 +77,10 @@ class Recommendations:
             "user": np.repeat(self.users, k)[found],
             "rank": np.tile(np.arange(1, k + 1), n)[found],
             "item": self.item_ids.ids(self.positions.ravel()[found]),
-            "score": self.scores.ravel()[found],
+            self.kind: self.scores.ravel()[found],
         }
+        if self.kind == "logit":
+            frame["probability"] = self.probabilities.ravel()[found]
         return pd.DataFrame(frame)
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,15 +12,20 @@ import torch
 from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
+from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
+from verirec.estimation.curves import PlattCurve
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import Model
-from verirec.training.model_cells import ModelCells, predictions_of
+from verirec.nuisance.surveys import SurveySample
+from verirec.training.folding import fold_in, rows_of_known_items
+from verirec.training.levels import level_of
+from verirec.training.model_cells import levelled_cells, predictions_of
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommendations import top_items
-from verirec.training.saving import read_model, write_model
+from verirec.training.saving import plain_rates, read_model, read_rates, write_model
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,10 @@ class Recommender:
         with them.
     report
         How it was trained.
+    calibration
+        Puts the level and the slope of the model's logits right, where a survey told them: see `calibrated`.
+    user_scale
+        How the features of users were standardised; `None` where there were none.
 
     Examples
     --------
@@ -94,6 +103,8 @@ class Recommender:
     cold_items: npt.NDArray[np.bool_]
     noise_rates: NoiseRates | GroupedNoiseRates | None
     report: TrainingReport
+    calibration: PlattCurve | None = None
+    user_scale: FeatureScale | None = None
 
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
@@ -106,7 +117,7 @@ class Recommender:
     @property
     def predictions(self) -> Any:
         """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
-        return predictions_of(self.model, self.shape)
+        return predictions_of(self.model, self.shape, curve=self.calibration)
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
@@ -131,7 +142,7 @@ class Recommender:
                 "predicted from what all have in common",
                 ColdStartWarning,
             )
-        return predictions_of(model, self.shape, *places)
+        return predictions_of(model, self.shape, *places, curve=self.calibration)
 
     def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
         """Return the probability that each user likes each item, by id: shapes (n,), result (n,).
@@ -142,7 +153,7 @@ class Recommender:
         if len(rows[0]) != len(rows[1]):
             raise ParameterError(f"users and items must have one length; got {len(rows[0])} and {len(rows[1])}")
         self._warn_of_cold(np.unique(rows[0]), np.unique(rows[1]))
-        return np.asarray(ModelCells(self.model, self.shape).at(*rows))
+        return np.asarray(levelled_cells(self.model, self.shape, self.calibration).at(*rows))
 
     def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
         """Return each user's k best items, best first.
@@ -162,6 +173,9 @@ class Recommender:
             raise ParameterError(f"k must be at most the number of items, {len(self.item_ids):,}; got {k:,}")
         self._warn_of_cold(np.unique(positions), np.empty(0, np.int64))
         items, scores = top_items(self.model, positions, len(self.item_ids), k, self._rated(exclude))
+        if self.calibration is not None:
+            found = items >= 0
+            scores[found] = self.calibration.logits(scores[found].astype(np.float64))
         return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores)
 
     def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
@@ -192,7 +206,71 @@ class Recommender:
         cosines = unit @ unit[position]
         cosines[position] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:k]
-        return Recommendations(np.array([item]), self.item_ids, best[None, :], cosines[best][None, :])
+        return Recommendations(np.array([item]), self.item_ids, best[None, :], cosines[best][None, :], "cosine")
+
+    def calibrated(
+        self,
+        survey: SurveySample,
+        *,
+        exclude: FeedbackLog | None = None,
+        noise_rates: NoiseRates | GroupedNoiseRates | None = None,
+    ) -> Recommender:
+        r"""Return the same recommender with its level and slope put right by true labels of random pairs.
+
+        What people chose to rate, and wrong labels, shift and flatten the logits z of any model that is trained on
+        them. :math:`\sigma(b + a (z - m))` puts that right, with a and b by maximum likelihood under a prior around
+        what the model says itself: see `verirec.estimation.curves.levelled_curve`. The order of items stays.
+
+        Parameters
+        ----------
+        survey
+            Pairs by the positions of this recommender's ids, weighted by how likely each was to be drawn. One class
+            tells the level alone, with a warning.
+        exclude
+            Surveyed pairs of this log are left out: those it was trained on, of which it is surer than of others.
+        noise_rates
+            To correct the labels of a noisy survey with; by default the recommender's own.
+
+        Examples
+        --------
+        >>> import verirec as vr
+        >>> world = vr.simulate.world(60, 40, observed=0.3, selectivity=2.0, random_state=0)
+        >>> recommender = vr.methods.MF(epochs=3).fit(world.log).recommender_
+        >>> users, items = np.divmod(np.random.default_rng(0).permutation(2_400)[:300], 40)
+        >>> survey = vr.SurveySample(users, items, world.true_labels[users, items])
+        >>> better = recommender.calibrated(survey, exclude=world.log)
+        >>> bool(better.predict([0], [0])[0] < recommender.predict([0], [0])[0])
+        True
+        """
+        rated = self._rated(exclude)
+        rates = self.noise_rates if noise_rates is None else noise_rates
+        return replace(self, calibration=level_of(self.model, self.shape, survey, rated, rates))
+
+    def fold_in(self, ratings: FeedbackLog) -> Recommender:
+        """Return a recommender of the users of other ratings, by id, without training again.
+
+        Their own factors and constants are fitted to these ratings alone, given the items' and under the same
+        penalties (`verirec.training.folding.fold_in`); labels are corrected for noise where the model's were. Features
+        come with the ratings, and are average where they do not; a level that was not there in training has no weight,
+        with a warning. Rows of items that the model does not know are left out, with a warning.
+
+        Examples
+        --------
+        >>> import verirec as vr
+        >>> world = vr.simulate.world(60, 40, observed=0.3, random_state=0)
+        >>> recommender = vr.methods.MF(epochs=3).fit(world.log).recommender_
+        >>> new = vr.FeedbackLog.from_arrays([0, 0], [3, 8], [1, 0], n_users=1, n_items=40, user_ids=["ann"])
+        >>> recommender.fold_in(new).recommend(["ann"], k=5, exclude=new).items.shape
+        (1, 5)
+        """
+        rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
+        rates = self.noise_rates if self.report.parameters["correction"] != "none" else None
+        features = None
+        if ratings.user_features is not None and self.user_scale is not None:
+            features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
+        model = fold_in(self.model, rows, items, self.cold_users, self.report.parameters, rates, features)
+        cold = np.bincount(rows.users, minlength=rows.n_users) == 0
+        return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
     def _warn_of_cold(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> None:
         counts = int(self.cold_users[users].sum()), int(self.cold_items[items].sum())
@@ -208,7 +286,9 @@ class Recommender:
         facts = asdict(self.report) | {
             "user_ids": self.user_ids.ids().tolist(),
             "item_ids": self.item_ids.ids().tolist(),
-            "noise_rates": _plain_rates(self.noise_rates),
+            "noise_rates": plain_rates(self.noise_rates),
+            "calibration": None if self.calibration is None else asdict(self.calibration),
+            "user_scale": None if self.user_scale is None else self.user_scale.plain(),
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}
@@ -226,32 +306,13 @@ class Recommender:
             IdMap.in_order(facts["item_ids"]),
             masks["cold_users"].numpy(),
             masks["cold_items"].numpy(),
-            _read_rates(facts["noise_rates"]),
+            read_rates(facts["noise_rates"]),
             TrainingReport(**report),
+            None if facts["calibration"] is None else PlattCurve(**facts["calibration"]),
+            None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
         )
 
 
 def load(folder: str | Path) -> Recommender:
     """Load a recommender that `save` wrote: see `Recommender.load`."""
     return Recommender.load(folder)
-
-
-def _plain_rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
-    """Return rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
-    if isinstance(rates, NoiseRates):
-        return [rates.rho01, rates.rho10]
-    if rates is None:
-        return None
-    groups = {name: getattr(rates, name) for name in ("user_groups", "item_groups")}
-    kept = {name: np.asarray(of).tolist() for name, of in groups.items() if of is not None}
-    return {"rates": [_plain_rates(one) for one in rates.rates], **kept}
-
-
-def _read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | None:
-    if isinstance(held, list):
-        return NoiseRates(held[0], held[1])
-    if held is None:
-        return None
-    rates = tuple(NoiseRates(*both) for both in held["rates"])
-    groups = {name: np.array(groups) for name, groups in held.items() if name != "rates"}
-    return GroupedNoiseRates(rates, **groups)

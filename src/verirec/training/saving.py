@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError, ParameterError
+from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.factors import SideInformation
 from verirec.training.checkpoints import read_tensors, write_tensors
@@ -73,3 +75,25 @@ def _description(model: FactorModel | NeuralModel) -> dict[str, Any]:
     """Return what `build_model` needs to make such a model."""
     kind = "ncf" if isinstance(model, NeuralModel) else "features" if model.has_features else "mf"
     return {"kind": kind, "dim": model.dim, "constants": model.constants}
+
+
+def plain_rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
+    """Return rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
+    if isinstance(rates, NoiseRates):
+        return [rates.rho01, rates.rho10]
+    if rates is None:
+        return None
+    groups = {name: getattr(rates, name) for name in ("user_groups", "item_groups")}
+    kept = {name: np.asarray(of).tolist() for name, of in groups.items() if of is not None}
+    return {"rates": [plain_rates(one) for one in rates.rates], **kept}
+
+
+def read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | None:
+    """Read back what `plain_rates` made."""
+    if isinstance(held, list):
+        return NoiseRates(held[0], held[1])
+    if held is None:
+        return None
+    rates = tuple(NoiseRates(*both) for both in held["rates"])
+    groups = {name: np.array(groups) for name, groups in held.items() if name != "rates"}
+    return GroupedNoiseRates(rates, **groups)

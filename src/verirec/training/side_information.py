@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.factors import SideInformation
 from verirec.nuisance.propensities import Propensities
@@ -33,12 +34,5 @@ def _tensor(values: Any, device: torch.device) -> Tensor:
 
 
 def _standardised(values: Any, device: torch.device) -> Tensor | None:
-    """Shift each column to mean 0 and scale it to standard deviation 1; 0/1 columns are shifted only.
-
-    Scaled, a rare kind would have values so large that its weight, under one penalty for all, is hardly penalised.
-    """
-    if values is None:
-        return None
-    spread = values.std(axis=0)
-    kept = np.isin(values, (0, 1)).all(axis=0) | (spread == 0)
-    return _tensor((values - values.mean(axis=0)) / np.where(kept, 1.0, spread), device)
+    """Standardise features as `FeatureScale` says."""
+    return None if values is None else _tensor(FeatureScale.of(values).apply(values), device)

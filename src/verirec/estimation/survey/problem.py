@@ -15,13 +15,17 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.survey.delta import NAME as BY_DELTA
+from verirec.estimation.survey.delta import DeltaLine
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
 from verirec.estimation.survey.target import Target
+from verirec.exceptions import SurveyError
 from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import SurveySample
+from verirec.randomness import SAMPLE_STREAM
 
 Array = npt.NDArray[np.float64]
 
@@ -129,6 +133,11 @@ class SurveyProblem:
     def label_model(self) -> LabelProbabilities:
         """P(r* = 1 | logged), by what people logged of their own accord."""
         own = self_selected(self.log)
+        if len(own) == 0:
+            raise SurveyError(
+                "the log has no rows that people chose themselves, to learn from what they like; the survey alone "
+                'needs none: estimators="survey"'
+            )
         return LabelModel().fit(own, np.ones(len(own)), self.rates)
 
     @cached_property
@@ -140,6 +149,11 @@ class SurveyProblem:
     def expected_labels(self) -> LabelProbabilities:
         """q, the label model moved to where the survey is."""
         return self.label_model.shifted(self.shift)
+
+    @cached_property
+    def delta_line(self) -> DeltaLine:
+        """The logged pairs, weighted by one delta."""
+        return DeltaLine.of(self.log, self.target, self.draws, self.rates, self.expected_labels, self.shift, self.seed)
 
     def judged(self, losses: Sequence[Losses], *, on_grid: bool = True) -> list[Judged]:
         """Work out the losses of some recommenders, all in one walk over the target (none, if not `on_grid`)."""
@@ -166,7 +180,7 @@ class SurveyProblem:
         if size is None or size >= len(self.target):
             parallel = all(one.parallel for one in losses)
             return [(float(mean), 0.0) for mean in self.target.means_of_sums(sums, parallel=parallel)]
-        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, 3])))
+        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM])))
         values = [negative + q * difference for negative, difference in of_each]
         return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in values]
 
@@ -206,19 +220,33 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]
-FORMULAS: Final[Mapping[str, Formula]] = {"survey": survey_mean, "survey-ppi": survey_ppi_mean}
+ALONE: Final = "survey"
+FORMULAS: Final[Mapping[str, Formula]] = {ALONE: survey_mean, "survey-ppi": survey_ppi_mean}
 
 
 def judge_by_survey(
     problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
 ) -> list[dict[str, Estimate]]:
     """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
-    found = problem.judged(losses, on_grid="survey-ppi" in names)
-    more = problem.facts()
-    return [
-        {name: inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more) for name in names}
-        for judged in found
-    ]
+    # The survey alone needs no label model, which not every log can teach.
+    found = problem.judged(losses, on_grid=any(name != ALONE for name in names))
+
+    def at(name: str, one: Losses, judged: Judged) -> Estimate:
+        if name == BY_DELTA:
+            return _by_delta(problem, one, judged, confidence, problem.facts())
+        more = None if name == ALONE else problem.facts()
+        return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
+
+    return [{name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)]
+
+
+def _by_delta(
+    problem: SurveyProblem, losses: Losses, judged: Judged, confidence: float, more: dict[str, Any]
+) -> Estimate:
+    line = problem.delta_line
+    difference = losses.of_rows(line.log.users, line.log.items)[1]
+    ppi = survey_ppi_mean(problem, judged)
+    return line.inferred(difference, (judged.expected, judged.expected_variance), ppi, confidence, more)
 
 
 def survey_results(
@@ -237,21 +265,48 @@ def survey_results(
     """
     if not names:
         return [{} for _ in losses]
-    if options.get("audited") is not None and "survey" in names:
+    if options.get("audited") is not None and ALONE in names:
         # The survey alone is alone.
-        alone = survey_results(losses, ["survey"], survey, log, noise, **(options | {"audited": None}))
-        others = [name for name in names if name != "survey"]
+        alone = survey_results(losses, [ALONE], survey, log, noise, **(options | {"audited": None}))
+        others = [name for name in names if name != ALONE]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
-    confidence = options.pop("confidence")
-    points: Sequence[Rates | None] = [None if isinstance(noise, NoiseRegion) else noise]
+    if isinstance(noise, NoiseRegion) and BY_DELTA in names:
+        # It rests on the log's labels, whose noise the others need not know of; and its weights may peak inside.
+        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, noise, **options)
+        ranges = _over_points(losses, [BY_DELTA], survey, log, noise.lattice, **options)
+        return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
     if isinstance(noise, NoiseRegion) and survey.noisy:
-        points = noise.corners
-    found = [
-        judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence) for rates in points
+        return _over_points(losses, names, survey, log, noise.corners, **options)
+    return [
+        dict(one)
+        for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
     ]
-    if len(found) == 1:
-        return [dict(one) for one in found[0]]
+
+
+def _at_rates(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    rates: Rates | None,
+    *,
+    confidence: float,
+    **options: Any,
+) -> list[dict[str, Estimate]]:
+    return judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence)
+
+
+def _over_points(
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    points: Sequence[Rates],
+    **options: Any,
+) -> list[dict[str, Estimate | EstimateRange]]:
+    """Apply survey estimators at some noise rates, and take the range."""
+    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in points]
     return [
         {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
     ]

@@ -22,7 +22,7 @@ from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.nuisance.surveys import SurveySample
-from verirec.randomness import RandomState, as_generator
+from verirec.randomness import FOLDS_STREAM, RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
@@ -34,11 +34,20 @@ _WEAK: Final = 0.1
 """A belief in no selection by taste worth a tenth of a row, so that a survey of one class has a finite delta."""
 
 
+_STEEP: Final = 3.0
+"""Standard errors above which delta is not the same for all pairs."""
+
+
 class Slope(NamedTuple):
     """By how much delta rises with one standard deviation."""
 
     value: float
     standard_error: float
+
+    @property
+    def steep(self) -> bool:
+        """Whether it is farther from 0 than chance explains."""
+        return abs(self.value) > _STEEP * self.standard_error
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,24 @@ class SelectionStrength:
     slopes: dict[str, Slope]
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def odds_ratio(self) -> tuple[float, float, float]:
+        """How many times the odds of being logged are if a pair is liked: by delta, and by the ends of its interval."""
+        value, low, high = np.exp([self.value, *self.interval])
+        return float(value), float(low), float(high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return delta, its interval, the odds ratio and the slopes as plain numbers, ready for JSON."""
+        ratio = dict(zip(("value", "low", "high"), self.odds_ratio, strict=True))
+        return {
+            "value": self.value,
+            "low": self.interval[0],
+            "high": self.interval[1],
+            "standard_error": self.standard_error,
+            "odds_ratio": ratio,
+            "slopes": {name: one._asdict() for name, one in self.slopes.items()},
+        }
+
     def _repr_html_(self) -> str:
         rows = {
             "delta": f"{self.value:.3g}",
@@ -86,35 +113,34 @@ class LoggedTaste:
     ----------
     log
         Rows that people chose themselves.
-    rates
-        Of its noise, if known.
+    labels
+        Of the rows, corrected.
+    model
+        Of z.
+    features
+        (1, z) of the rows, z from models that have not seen them; shape (n, 2).
     odds
         w of each row, shape (n,).
-    seed
-        Of the folds.
     """
 
     log: FeedbackLog
-    rates: Rates | None
+    labels: CorrectedLabels
+    model: LabelProbabilities
+    features: Array
     odds: Array
-    seed: int
 
-    @cached_property
-    def labels(self) -> CorrectedLabels:
-        """Corrected ones."""
-        return correct_labels(self.log.labels, self.rates, self.log.users, self.log.items, log=self.log.fingerprint)
-
-    @cached_property
-    def model(self) -> LabelProbabilities:
-        """Of z."""
-        return LabelModel().fit(self.log, np.ones(len(self.log)), self.rates)
-
-    @cached_property
-    def features(self) -> Array:
-        """(1, z) of the rows, z from models that have not seen them; shape (n, 2)."""
-        random = np.random.default_rng([self.seed, 4])
-        held_out = LabelModel().cross_fit(self.log, np.ones(len(self.log)), _FOLDS, random, self.rates)
-        return np.stack([np.ones(len(self.log)), logit(held_out)], axis=1)
+    @classmethod
+    def of(cls, log: FeedbackLog, rates: Rates | None, odds: Array, seed: int) -> LoggedTaste:
+        """Fit the label model to a log, at its noise rates if they are known; `seed` is that of the folds."""
+        ones, random = np.ones(len(log)), np.random.default_rng([seed, FOLDS_STREAM])
+        held_out = LabelModel().cross_fit(log, ones, _FOLDS, random, rates)
+        return cls(
+            log,
+            correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint),
+            LabelModel().fit(log, ones, rates),
+            np.stack([ones, logit(held_out)], axis=1),
+            odds,
+        )
 
     @cached_property
     def weights(self) -> Array:
@@ -149,10 +175,8 @@ class LoggedTaste:
         return np.asarray(self.fitted.inverse @ (self.features * self.weights[:, None]).T @ slopes.T)
 
     def weighted(self, odds: Array) -> LoggedTaste:
-        """Return the same log's with other weights; what does not depend on these is kept."""
-        found = LoggedTaste(self.log, self.rates, odds, self.seed)
-        found.__dict__.update({name: getattr(self, name) for name in ("labels", "model", "features")})
-        return found
+        """Return the same log's with other weights."""
+        return replace(self, odds=odds)
 
     def at(self, coefficients: Array) -> LabelProbabilities:
         """Return the probabilities of all pairs at some (a, b)."""
@@ -195,7 +219,7 @@ class Tilt:
             How likely each row was to be logged, by user and item alone, shape (n,).
         """
         odds = (1 - p) / p
-        found = cls(LoggedTaste(log, rates, odds, seed), draws)
+        found = cls(LoggedTaste.of(log, rates, odds, seed), draws)
         liked = found.taste.liked
 
         def at(delta: float) -> Tilt:
@@ -260,7 +284,7 @@ class Tilt:
         groups = self.draws.groups
         sums = np.stack([totals(self.draws.clusters, column, groups) for column in by_draw.T], axis=1)
         by_row = self.taste.row_influence @ by_taste.T
-        found = sums.T @ sums * groups / (groups - 1) + by_row.T @ by_row
+        found = sums.T @ sums * self.draws.factor() + by_row.T @ by_row
         if self.taste.labels.covariance is not None and by_rate.shape[1]:
             found = found + by_rate @ self.taste.labels.covariance @ by_rate.T
         return np.asarray(found)
@@ -345,6 +369,6 @@ def selection_strength(
     seed = int(as_generator(random_state).integers(2**32))
     tilt = Tilt.settled(own, rates, draws, p, seed)
     level, value, error = checked_confidence(confidence), tilt.delta, tilt.standard_error()
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + level) / 2)) * error
+    reach = float(stdtrit(draws.freedom, (1 + level) / 2)) * error
     facts = draws.facts | {"unlogged": len(tilt.unlogged), "odds_ratio": float(np.exp(value))}
     return SelectionStrength(value, error, (value - reach, value + reach), level, tilt.slopes(), facts)

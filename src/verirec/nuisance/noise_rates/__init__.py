@@ -1,8 +1,10 @@
-"""How often labels are wrong: from an audit, from anchors, or a region of what is possible."""
+"""How often labels are wrong: from an audit, from second answers, from anchors, or a region of what is possible."""
 
 from verirec.nuisance.noise_rates.anchor import AnchorNoiseRates
 from verirec.nuisance.noise_rates.audit import AuditNoiseRates, rates_from_audit
+from verirec.nuisance.noise_rates.reask import ReaskNoiseRates, rates_from_reask
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
+from verirec.nuisance.noise_rates.second_answers import ReaskSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 
 __all__ = [
@@ -10,8 +12,11 @@ __all__ = [
     "AuditNoiseRates",
     "AuditSample",
     "AuditedRows",
+    "ReaskNoiseRates",
+    "ReaskSample",
     "SeparabilityTest",
     "identified_region",
     "rates_from_audit",
+    "rates_from_reask",
     "weak_separability_test",
 ]

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array
-from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import read_truths
-from verirec.exceptions import AuditError, EmptyLogError, NoiseRateWarning, ParameterError, warn_caller
+from verirec.exceptions import ParameterError
 from verirec.formatting import html_table
+from verirec.nuisance.noise_rates.asked import AN_AUDIT, checked_pairs, checked_probabilities, find_rows
 
 Array = npt.NDArray[np.float64]
 
@@ -68,22 +67,12 @@ class AuditSample:
     probabilities: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        largest = int(np.iinfo(np.int32).max)
-        for name in ("users", "items"):
-            object.__setattr__(self, name, checked_positions(f"the audit's {name}", getattr(self, name), largest))
-        labels = number_array("the audit's true_labels", self.true_labels, ndim=1, error=AuditError)
-        if not len(self.users) == len(self.items) == len(labels):
-            raise AuditError(
-                "an audit's users, items and true_labels must be of one length; got "
-                f"{len(self.users):,}, {len(self.items):,} and {len(labels):,}"
-            )
-        if len(labels) == 0:
-            raise AuditError("an audit needs pairs with true labels; got none")
-        if not np.isin(labels, (0, 1)).all():
-            raise AuditError(f"the audit's true_labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
-        object.__setattr__(self, "true_labels", labels.astype(np.int8))
+        checked = checked_pairs(AN_AUDIT, self.users, self.items, self.true_labels)
+        for name, values in zip(("users", "items", "true_labels"), checked, strict=True):
+            object.__setattr__(self, name, values)
         if self.probabilities is not None:
-            object.__setattr__(self, "probabilities", _checked_probabilities(self.probabilities, len(labels)))
+            chances = checked_probabilities(AN_AUDIT, self.probabilities, len(self.users))
+            object.__setattr__(self, "probabilities", chances)
 
     @classmethod
     def from_file(
@@ -140,43 +129,7 @@ class AuditSample:
 
     def rows_in(self, log: FeedbackLog) -> AuditedRows:
         """Return the rows of the audited pairs, and what is known of them; other pairs are left out, with a warning."""
-        if len(log) == 0:
-            raise EmptyLogError("an audit needs a log with rows; it has none")
-        checked_positions("the audit's users", self.users, log.n_users)
-        checked_positions("the audit's items", self.items, log.n_items)
-        logged = cell_keys(log.users, log.items, log.n_items)
-        asked = cell_keys(self.users, self.items, log.n_items)
-        if len(np.unique(asked)) < len(asked):
-            raise AuditError(
-                f"an audit must name each pair once; {len(asked):,} rows name {len(np.unique(asked)):,} pairs"
-            )
-        order = np.argsort(logged)
-        found = order[np.minimum(np.searchsorted(logged, asked, sorter=order), len(logged) - 1)]
-        inside = logged[found] == asked
-        if not inside.all():
-            if not inside.any():
-                raise AuditError(
-                    f"none of the {len(asked):,} audited pairs is in the log: they say nothing of its noise"
-                )
-            warn_caller(
-                f"{int((~inside).sum()):,} of {len(asked):,} audited pairs are not in the log and are left out: only "
-                "pairs with both labels tell how noisy the log is",
-                NoiseRateWarning,
-            )
-        simple = np.full(len(asked), inside.sum() / len(log))
+        rows, inside = find_rows(AN_AUDIT, self.users, self.items, log)
+        simple = np.full(len(inside), inside.sum() / len(log))
         probabilities = simple if self.probabilities is None else self.probabilities
-        return AuditedRows(found[inside], self.true_labels[inside], probabilities[inside])
-
-
-def _checked_probabilities(given: Any, count: int) -> Array:
-    values = number_array("the audit's probabilities", given, ndim=1, error=AuditError).astype(np.float64)
-    if len(values) != count:
-        raise AuditError(f"an audit's probabilities must be one a pair, {count:,}; got {len(values):,}")
-    # One over a weight that was written with few digits can be a little above 1.
-    wrong = ~((values > 0) & (values <= 1 + 1e-6))
-    if wrong.any():
-        raise AuditError(
-            f"the audit's probabilities must be above 0 and at most 1; {int(wrong.sum()):,} of {count:,} are not "
-            f"(first: {values[wrong][0]:g})"
-        )
-    return np.minimum(values, 1.0)
+        return AuditedRows(rows, self.true_labels[inside], probabilities[inside])

@@ -61,6 +61,10 @@ class Propensities(CellValues):
         """Return the propensities."""
         return np.asarray(np.maximum(self.unfloored(users, items), self.floor))
 
+    def without_floor(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the propensities as they would be without any floor, those that they follow from included."""
+        return self.unfloored(users, items)
+
     def count_floored(self, log: FeedbackLog) -> int:
         """Count the rows of a log whose weight the floor changed."""
         return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
@@ -172,6 +176,9 @@ class _Thinned(_Derived):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(self.share * self.whole.cells(users, items))
 
+    def without_floor(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return np.asarray(self.share * self.whole.without_floor(users, items))
+
     def side_logits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
         sides = self.whole.side_logits()
         # Of a share of rare pairs, the odds are that share of theirs.
@@ -189,7 +196,12 @@ class _Apart(_Derived):
         self.others = others
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        part = self.whole.cells(users, items)
+        return self._apart(self.whole.cells(users, items))
+
+    def without_floor(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        return self._apart(self.whole.without_floor(users, items))
+
+    def _apart(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
         # A pair is in this part, in the other or in neither: where rounding leaves nothing for neither, it is here.
         return np.asarray(part / np.maximum(1 - self.others * part, part))
 

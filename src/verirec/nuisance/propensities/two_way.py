@@ -140,6 +140,8 @@ class TwoWayFit:
     gradient
         Largest absolute derivative of the penalised log-likelihood with respect to one user's or item's constant,
         divided by the largest count.
+    offset
+        What is known of the logits besides, by class of users (rows) and of items (columns).
     """
 
     users: Side
@@ -148,11 +150,12 @@ class TwoWayFit:
     item_constants: Array
     l2: float
     gradient: float
+    offset: Array | float = 0.0
 
     @cached_property
     def table(self) -> Array:
         """P of each class of users (rows) and items (columns)."""
-        return np.asarray(expit(self.user_constants[:, None] + self.item_constants))
+        return np.asarray(expit(self.user_constants[:, None] + self.item_constants + self.offset))
 
     @cached_property
     def _system(self) -> _System:
@@ -202,8 +205,7 @@ def fit_two_way(
     """
     users, items = Side.of(user_counts), Side.of(item_counts)
     if l2 > 0:
-        beta, gamma, gradient = _newton(users.size, items.size, users.count, items.count, l2)
-        return TwoWayFit(users, items, beta, gamma, l2, gradient)
+        return fit_classes(users, items, l2=l2)
     apart = _set_apart(users, items)
     beta, gamma, gradient = apart.user_constants, apart.item_constants, 0.0
     if apart.in_users.any() and apart.in_items.any():
@@ -215,6 +217,12 @@ def fit_two_way(
             0.0,
         )
     return TwoWayFit(users, items, beta, gamma, 0.0, gradient)
+
+
+def fit_classes(users: Side, items: Side, *, l2: float, offset: Array | float = 0.0) -> TwoWayFit:
+    """Fit one constant a class, with a penalty and with logits that are known besides (see `TwoWayFit`)."""
+    found = _newton(users.size, items.size, users.count, items.count, l2, offset)
+    return TwoWayFit(users, items, found[0], found[1], l2, found[2], offset)
 
 
 class _Apart(NamedTuple):
@@ -259,7 +267,7 @@ def _set_apart(users: Side, items: Side) -> _Apart:
 
 
 def _newton(
-    rows: Array, columns: Array, row_counts: Array, column_counts: Array, l2: float
+    rows: Array, columns: Array, row_counts: Array, column_counts: Array, l2: float, offset: Array | float = 0.0
 ) -> tuple[Array, Array, float]:
     """Maximise over class constants; `rows` and `columns` are the classes' sizes. The intercept goes to the rows'."""
     share = float(row_counts @ rows) / float(rows.sum() * columns.sum())
@@ -272,12 +280,12 @@ def _newton(
 
     def objective(alpha: float, beta: Array, gamma: Array) -> float:
         likelihood = (rows * row_counts) @ (alpha + beta) + (columns * column_counts) @ gamma
-        likelihood -= rows @ np.logaddexp(0, alpha + beta[:, None] + gamma) @ columns
+        likelihood -= rows @ np.logaddexp(0, alpha + beta[:, None] + gamma + offset) @ columns
         return float(likelihood - l2 / 2 * (rows @ beta**2 + columns @ gamma**2))
 
     value = objective(alpha, beta, gamma)
     for _ in range(MOST_ITERATIONS):
-        p = expit(alpha + beta[:, None] + gamma)
+        p = expit(alpha + beta[:, None] + gamma + offset)
         row_rest, column_rest = row_counts - p @ columns, column_counts - p.T @ rows
         row_gradient, column_gradient = row_rest - l2 * beta, column_rest - l2 * gamma
         gradient = max(float(np.abs(row_gradient).max()), float(np.abs(column_gradient).max())) / scale

@@ -1,0 +1,76 @@
+"""Whether the logged pairs reach all pairs: what weighted estimates warn of before any label is looked at."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.estimation.inputs import Noise
+from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.survey.target import Target
+from verirec.exceptions import OverlapWarning, warn_caller
+from verirec.losses import NoiseRegion
+from verirec.nuisance.propensities.reach import Reach, reach
+
+Array = npt.NDArray[np.float64]
+
+SAMPLE: Final = 100_000
+"""Pairs that stand for all, at most."""
+_TOO_LITTLE: Final = 0.93
+"""Coverage of a 95% interval below which there is a warning: chosen on the worlds "chosen" of
+`benchmarks/tiny_propensities.py`, by 40 runs each."""
+_BEYOND_CHANCE: Final = 1.64
+_ESTIMATED_ZERO: Final = 1e-60
+_MOST_NOISE: Final = 0.9
+
+
+def warn_of_reach(pairs: LoggedPairs, noise: Noise) -> None:
+    """Say so where pairs that are hardly ever logged may keep intervals from holding."""
+    found = reach_of(pairs, noise)
+    if found.coverage < _TOO_LITTLE:
+        warn_caller(
+            f"{found.share:.2%} of all pairs, of which {found.rows:.1f} rows are to be expected, make up half of the "
+            "variance: if these are unlike the others, a 95% interval covers the truth only about "
+            f"{found.coverage:.0%} of the time; survey random pairs, exclude the rare ones, or raise the floor and "
+            "accept its bias",
+            OverlapWarning,
+        )
+
+
+def reach_of(pairs: LoggedPairs, noise: Noise = None) -> Reach:
+    """Work out how far a log reaches, from all pairs or a fixed sample of them.
+
+    Noise in the labels hides differences: residuals differ by so much less of their standard deviation.
+    """
+    given = _of_rows(pairs) if not pairs.propensities.known_everywhere else _of_grid(pairs)
+    return reach(*given, unlike=_free_of_noise(pairs, noise))
+
+
+def _of_grid(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
+    target = Target(pairs.log.shape, None, pairs.left_out)
+    cells = target.sample(min(SAMPLE, target.grid.n_cells), np.random.default_rng(0))
+    given = pairs.propensities
+    p, used = (values.astype(np.float64) for values in (given.without_floor(*cells), given.cells(*cells)))
+    # Estimates say 0 of users and items without a row, of whom nothing is known: they are not known to be rare.
+    kept = np.flatnonzero(p > _ESTIMATED_ZERO)
+    return p[kept], used[kept], np.full(len(kept), pairs.n_cells / max(len(p), 1))
+
+
+def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
+    """Let each row stand for 1/p pairs; what is missing of all, beyond chance, is never logged."""
+    p = pairs.propensities.without_floor(pairs.log.users, pairs.log.items).astype(np.float64)
+    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2))
+    missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * chance, 0.0)
+    tiny = np.full(1, _ESTIMATED_ZERO)
+    return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
+
+
+def _free_of_noise(pairs: LoggedPairs, noise: Noise) -> float:
+    """Return the share of the labels' standard deviation that is not noise."""
+    if noise is None or isinstance(noise, NoiseRegion):
+        return 1.0
+    labels = pairs.labels(noise)
+    share = float(labels.variance.mean()) / max(float(labels.values.var()), np.finfo(float).tiny)
+    return float(np.sqrt(1 - min(max(share, 0.0), _MOST_NOISE)))

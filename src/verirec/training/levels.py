@@ -1,0 +1,55 @@
+"""The level and the slope of a model's logits, by a survey."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from verirec.data.cells import pair_positions
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimation.calibration import level_by_survey
+from verirec.estimation.curves import PlattCurve
+from verirec.estimation.inputs import Rates
+from verirec.exceptions import SurveyError
+from verirec.models import Model
+from verirec.nuisance.surveys import SurveySample
+from verirec.training.model_cells import ModelCells
+
+
+def level_of(
+    model: Model, shape: tuple[int, int], survey: SurveySample, trained_on: csr_array | None, rates: Rates | None
+) -> PlattCurve:
+    """Find the curve that puts a model's logits right.
+
+    Parameters
+    ----------
+    model, shape
+        In evaluation mode, and its grid.
+    survey
+        True labels of random pairs.
+    trained_on
+        Pairs to leave out, shape (n_users, n_items).
+    rates
+        Noise rates, for a noisy survey.
+    """
+    return level_by_survey(ModelCells(model, shape), _untrained(survey, shape, trained_on), rates)
+
+
+def check_survey(survey: SurveySample, log: FeedbackLog, *, has_rates: bool) -> None:
+    """Raise, before any training, what would be raised after it."""
+    _untrained(survey, log.shape, csr_array((np.ones(len(log), bool), (log.users, log.items)), shape=log.shape))
+    if survey.noisy and not has_rates:
+        raise SurveyError("a noisy survey needs noise rates to be corrected with: noise_rates=...")
+
+
+def _untrained(survey: SurveySample, shape: tuple[int, int], trained_on: csr_array | None) -> SurveySample:
+    """Return the part of a survey that is not of these pairs."""
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    users, items = pair_positions(survey.users, survey.items, shape)
+    if trained_on is None:
+        return survey
+    free = ~np.asarray(trained_on[users, items]).ravel().astype(bool)
+    if not free.any():
+        raise SurveyError(f"all {len(survey):,} surveyed pairs were trained on: none is left to calibrate by")
+    return survey if free.all() else survey.select(free)
