@@ -190,6 +190,10 @@ class DivergenceWarning(VerirecWarning):
     """A loss has no minimum, or ran away; the best state is kept."""
 
 
+class VanishedFactorsWarning(VerirecWarning):
+    """Factors without constants shrank to nothing: all predictions are 1/2."""
+
+
 class MissingExtraWarning(VerirecWarning):
     """Something optional is not installed; what is done without it is the same, and slower."""
 

@@ -143,7 +143,7 @@ class Pieces:
     """
 
     def __init__(self, name, log, *, spread=0.5, fit=None, **parameters):
-        self.method = method_of(name, **{"solver": "gradient", **parameters})
+        self.method = method_of(name, **{"solver": "gradient", "penalty_factors": 8.0, **parameters})
         given = {"noise_rates": None, "audit": None, "propensities": None} | (fit or {})
         settings = TrainingSettings.of(self.method)
         prepared = self.method.prepare(log, **given)

@@ -153,6 +153,7 @@ def test_sweeps_reach_the_optimum_that_lbfgs_reaches(name, kind):
         assert np.abs(found["user_factors"] @ found["item_factors"].T).max() > 0.1
 
 
+@pytest.mark.filterwarnings("ignore:the factors of")
 @pytest.mark.parametrize("kind", ["mf", "without constants"])
 def test_a_penalty_so_large_that_all_factors_vanish_is_the_same_optimum_too(kind):
     method = trained("ome-ips", penalty_factors=60.0, **KINDS[kind])

@@ -48,7 +48,9 @@ class Method(Trained):
     penalty_factors, penalty_constants, penalty_features
         Precisions of normal priors: of each kind of parameter half the squares times its penalty, divided by the number
         of rows (by what they are worth, where they are weighted), is added to the mean loss of a pair. A penalty of 4
-        stands for parameters of about 1/2, whatever the size of the log.
+        stands for parameters of about 1/2, whatever the size of the log. By default the factors' is 8, or a tenth above
+        `report_.penalty_bound` where that is more; without constants 2, or half of what would leave nothing of them
+        where that is less. `report_.penalty_factors` says which it was.
     penalty_users, penalty_items
         Of the users' and of the items' constants, in place of `penalty_constants`.
     covariates
@@ -59,8 +61,8 @@ class Method(Trained):
     solver
         "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
         lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy and models "mf",
-        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit and the penalty makes sure
-        of a minimum (`report_.penalty_bound`).
+        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit, and the
+        penalty makes sure of a minimum (`report_.penalty_bound`) or factors are alone.
     learning_rate, batch_size, grid_cells
         Of Adam; rows of the log and cells of the grid in a batch.
     epochs, patience
@@ -135,7 +137,7 @@ class Method(Trained):
     dim: int = 8
     constants: bool = True
     loss: Literal["log", "squared"] = "log"
-    penalty_factors: float = 8.0
+    penalty_factors: float | None = None
     penalty_constants: float = 4.0
     penalty_features: float = 10.0
     penalty_users: float | None = None
@@ -151,7 +153,7 @@ class Method(Trained):
     refit: bool = True
     validation_estimator: str | None = None
     correction: Kind = "none"
-    anchors: Anchors = "epoch"
+    anchors: Anchors = "fixed"
     h: Any = None
     refresh_after: int = 10
     max_rate: float = 0.3

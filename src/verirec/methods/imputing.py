@@ -48,7 +48,8 @@ class DRJL(Method):
     imputation_model
         Kind of g, as `model`; by default the same.
     imputation_penalty
-        g's penalties are f's times this: its loss has little signal near even odds, and over-fits first.
+        g's penalties are f's times this: its loss, of squares times z^2, has little signal near even odds, and g is
+        else left at 1/2.
     """
 
     name: ClassVar[str] = "dr-jl"
@@ -62,7 +63,7 @@ class DRJL(Method):
     limits: ClassVar[Limits] = {"imputation_penalty": (0, 1e6)}
 
     imputation_model: Any = None
-    imputation_penalty: float = 3.0
+    imputation_penalty: float = 0.1
 
     def extra_models(self) -> dict[str, ModelSpec]:
         """Add g."""

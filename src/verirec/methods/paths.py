@@ -20,7 +20,8 @@ from verirec.training.trainer import Plan
 
 PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
 _WARM_PATIENCE: Final = 2
-"""Validations without a better one after which a fit stops that started from another one's end: it is soon there."""
+"""Validations without a better one after which a fit by sweeps stops that started from another one's end: it is soon
+there. Adam, whose steps are short, has the method's own patience."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,9 +100,10 @@ def _tuned(method: Method) -> dict[str, Any]:
     if kind in ("mf", "features", "ncf") and method.dim:
         names.append("dim")
     starts = {name: getattr(method, name) for name in names}
-    both = {name: method.penalty_constants for name, value in starts.items() if value is None}
+    usual = {"penalty_factors": USUAL_FACTORS}
+    unset = {name: usual.get(name, method.penalty_constants) for name, value in starts.items() if value is None}
     # What is 0 stays 0 however often it is doubled.
-    return {name: value or 1.0 for name, value in (starts | both).items()}
+    return {name: value or 1.0 for name, value in (starts | unset).items()}
 
 
 def begun(

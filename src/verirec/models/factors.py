@@ -164,6 +164,11 @@ class FactorModel(Model):
         return torch.einsum("cab,c->ab", self.covariates.rectangle(users, items).to(weights.dtype), weights)
 
     @property
+    def factors_alone(self) -> bool:
+        """Whether it is the paper's form: factors, and nothing else."""
+        return bool(self.dim) and not self.has_user_part and not self.has_item_part
+
+    @property
     def has_features(self) -> bool:
         """Whether it has features of users or items."""
         return self.user_features is not None or self.item_features is not None

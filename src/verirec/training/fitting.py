@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +13,22 @@ from torch import Tensor
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
-from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learner, Learners
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.preparation import Preparation
 from verirec.training.recommender import Recommender, TrainingReport
-from verirec.training.schedule import RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
+from verirec.training.starting import (
+    FactorsAlone,
+    factor_bound,
+    factor_penalty,
+    start_factors,
+    vanishing_penalty,
+    warn_if_vanished,
+)
 from verirec.training.threads import one_thread
 from verirec.training.trainer import Outcome, Plan, Trainer
 
@@ -57,7 +63,7 @@ MakeObjective = Callable[[TrainingData, NoiseCorrection], Objective]
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a fit starts that goes on from another one with another penalty.
+    """Where a fit starts that goes on from another one with another penalty; factors alone start anew.
 
     Parameters
     ----------
@@ -66,7 +72,7 @@ class Start:
     penalty_bound
         Which does not depend on the penalty.
     patience
-        Of this fit.
+        Of this fit, where its solver goes straight to the minimum.
     """
 
     models: Mapping[str, Model]
@@ -111,25 +117,33 @@ def train(
     with one_thread():
         # What models start from must not depend on the number of threads.
         objective = make_objective(data, schedule.correction)
+        _check_weights(settings.name, objective, data)
+        bound = factor_bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
+        alone = FactorsAlone.of(settings, objective, data)
+        penalty = factor_penalty(settings.penalty_factors, bound, alone, rows)
+        settings = replace(settings, penalty_factors=penalty)
         models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
-        _check_objective(settings.name, objective, models, data)
-        bound = _bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
+        _check_objective(settings.name, objective, models)
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
-        _insist_on_minimum(settings, bound, has_factors)
-        has_minimum = settings.penalty_factors >= bound or not has_factors
+        _insist_on_minimum(settings, penalty, bound, has_factors)
+        if alone is not None:
+            start_factors(models["prediction"], *alone, prepared.validator)  # type: ignore[arg-type]
+        has_minimum = penalty >= bound or not has_factors
         solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
     patience = settings.patience
-    if start is not None:
-        patience = start.patience
+    if start is not None and alone is None:
+        patience = start.patience if solver.goes_to_minimum else patience
         for name, learner in models.by_name.items():
             learner.model.load_state_dict(start.models[name].state_dict())
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
-    report = _report(settings, prepared, solver.name, outcome, bound)
+    if alone is not None:
+        warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
+    report = _report(settings, prepared, solver.name, outcome, bound, penalty)
     return _fitted(prepared, models, schedule.rates, report)
 
 
-def _check_objective(name: str, objective: Objective, models: Learners, data: TrainingData) -> None:
-    """Raise `TrainingError` for steps that cannot be taken, and for weights that rows cannot have."""
+def _check_objective(name: str, objective: Objective, models: Learners) -> None:
+    """Raise `TrainingError` for steps that cannot be taken."""
     steps = objective.steps
     unknown = [one for step in steps for one in step.trained if one not in models.by_name]
     if unknown:
@@ -138,6 +152,10 @@ def _check_objective(name: str, objective: Objective, models: Learners, data: Tr
         one.times > 0 for one in steps
     ):
         raise TrainingError(f"{name} must have one step that trains 'prediction', named 'loss', and take each step")
+
+
+def _check_weights(name: str, objective: Objective, data: TrainingData) -> None:
+    """Raise `TrainingError` for weights that rows cannot have."""
     if isinstance(objective, PseudoLabels):
         weights = objective.row_weights(data.all_rows)
         right = isinstance(weights, Tensor) and weights.shape in ((), (len(data.log),))
@@ -172,22 +190,14 @@ def _learners(
     return {name: learner(spec) for name, spec in ({"prediction": ModelSpec(0)} | dict(specs)).items()}
 
 
-def _bound(
-    objective: Objective, settings: TrainingSettings, schedule: RateSchedule, data: TrainingData, rows: float
-) -> float:
-    """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
-    refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)
-    return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
-
-
-def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bool) -> None:
+def _insist_on_minimum(settings: TrainingSettings, penalty: float, bound: float, has_factors: bool) -> None:
     """Raise where the loss may have no minimum, and no rows are held out to stop on the way down."""
     if settings.validation > 0 or bound == 0:
         return
     remedy = "or hold rows out, so that the best state can be kept (validation)"
-    if has_factors and settings.penalty_factors < bound:
+    if has_factors and penalty < bound:
         raise NoMinimumError(
-            f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: "
+            f"with penalty_factors={penalty:g} the loss of {settings.name} may have no minimum: "
             f"take at least {bound:.3g}, {remedy}"
         )
     if settings.penalties().least_of_constants_and_features == 0:
@@ -198,7 +208,7 @@ def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bo
 
 
 def _report(
-    settings: TrainingSettings, prepared: Preparation, solver: str, outcome: Outcome, bound: float
+    settings: TrainingSettings, prepared: Preparation, solver: str, outcome: Outcome, bound: float, penalty: float
 ) -> TrainingReport:
     return TrainingReport(
         method=settings.name,
@@ -210,6 +220,7 @@ def _report(
         validation_error=outcome.best_value,
         validation_estimator=None if prepared.validator is None else prepared.validator.estimator.name,
         penalty_bound=bound,
+        penalty_factors=penalty,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -16,13 +16,16 @@ from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_we
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
-from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import Learnt, side_information
 from verirec.training.validation import Validator
+
+_LEAST: Final = 1 / 3
+"""Of the log's density: estimated propensities to train by are at least so large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ def prepare(
         raise ParameterError("give noise_rates or an audit: one of the two")
     rates = checked_rates(noise_rates, judgeable(log))
     refuse_weights(log, [f"training by {settings.name}"])
-    fitted = as_propensities(propensities, log)
+    fitted = as_propensities(_model(log) if propensities is None else propensities, log)
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
     if audit is not None:
@@ -103,6 +106,15 @@ def prepare(
     )
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
+
+
+def _model(log: FeedbackLog) -> LogisticPropensity | None:
+    """Return the propensity model by default, for even weights: without features, and no row above thrice the mean.
+
+    Estimates may rest on a few heavy rows, and say so in their intervals; what is trained on them follows their noise.
+    `None` where the log has propensities of its own.
+    """
+    return None if log.propensities is not None else LogisticPropensity(features=False, floor=log.density * _LEAST)
 
 
 def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:

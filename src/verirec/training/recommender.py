@@ -49,6 +49,8 @@ class TrainingReport:
         methods by: `verirec.estimate` on a held-out log has an interval.
     penalty_bound
         The factor penalty from which on the loss surely has a minimum.
+    penalty_factors
+        The factor penalty that was trained with: as given, or as found.
     search
         What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
     """
@@ -62,6 +64,7 @@ class TrainingReport:
     validation_error: float
     validation_estimator: str | None
     penalty_bound: float
+    penalty_factors: float
     search: dict[str, Any] | None = field(default=None, repr=False)
 
     @property

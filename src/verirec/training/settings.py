@@ -25,7 +25,7 @@ class TrainingSettings:
     dim: int
     constants: bool
     loss: str
-    penalty_factors: float
+    penalty_factors: float | None
     penalty_constants: float
     penalty_features: float
     penalty_users: float | None
@@ -54,7 +54,7 @@ class TrainingSettings:
 
     def penalties(self, times: float = 1.0) -> Penalties:
         """Return the penalties, all of them multiplied by a number."""
-        own = (self.penalty_constants, self.penalty_factors, self.penalty_features)
+        own = (self.penalty_constants, self.penalty_factors or 0.0, self.penalty_features)
         sides = (None if one is None else times * one for one in (self.penalty_users, self.penalty_items))
         return Penalties(*(times * one for one in own), *sides)
 

@@ -97,7 +97,7 @@ def _of_kind(method: str, propensities: tuple[str, ...]) -> Space:
     if method not in _UNWEIGHTED:
         own["propensities"] = Choice(propensities)
     if method in _IMPUTING:
-        own["imputation_penalty"] = LogUniform(0.3, 10)
+        own["imputation_penalty"] = LogUniform(0.03, 3)
     if method in _DENOISING:
         own["correction"] = Choice(("surrogate", "forward"))
     return own

@@ -25,6 +25,9 @@ class Solver(Protocol):
     validation_interval: int
     """How many passes lie at least between two validations."""
 
+    goes_to_minimum: bool
+    """Whether a pass goes all the way to where the loss is least, given the rest: few are then needed from nearby."""
+
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Train for an epoch, a pass at a time: a step or a sweep; yields losses by name, detached."""
 

@@ -17,7 +17,7 @@ from verirec.training.solvers.sweep import SweepSolver, compiled_rows
 
 SOLVERS: Final = ("auto", "gradient", "sweep")
 _SLOW: Final = 0.2
-"""Of the way down, what is gone at once where the loss may have no minimum: else the best state is passed by."""
+"""Of the way down, what is gone at once where the best state may be on the way: else it is passed by."""
 _LARGE: Final = 200_000
 """Rows from which on it matters whether there is a compiler."""
 
@@ -28,7 +28,8 @@ def choose_solver(
     """Return sweeps where they fit and are wanted, else gradients.
 
     Where the loss may have no minimum, held-out rows decide where to stop on the way down. Adam's many short steps give
-    them more to choose from: "auto" takes those.
+    them more to choose from: "auto" takes those. Of factors alone, which overfit long before they converge, they decide
+    in any case: sweeps then go a part of the way at once, are all validated, and do as well.
 
     Parameters
     ----------
@@ -39,9 +40,11 @@ def choose_solver(
     threads
         That sweeps may use.
     has_minimum
-        Whether the penalty makes sure that the loss has a minimum, which is what sweeps go to.
+        Whether the penalty makes sure that the loss has a minimum.
     """
-    if wanted == "gradient" or (wanted == "auto" and not has_minimum):
+    prediction = models["prediction"]
+    alone = isinstance(prediction, FactorModel) and prediction.factors_alone
+    if wanted == "gradient" or (wanted == "auto" and not has_minimum and not alone):
         return GradientSolver(objective, models, data)
     why_not = why_no_sweeps(objective, models, data)
     if not isinstance(objective, PseudoLabels) or why_not is not None:
@@ -50,7 +53,7 @@ def choose_solver(
         return GradientSolver(objective, models, data)
     if compiled_rows() is None and (wanted == "sweep" or len(data.log) >= _LARGE):
         warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
-    return SweepSolver(objective, models, data, threads, 1.0 if has_minimum else _SLOW)
+    return SweepSolver(objective, models, data, threads, 1.0 if has_minimum and not alone else _SLOW)
 
 
 def why_no_sweeps(objective: Objective, models: Learners, data: TrainingData) -> str | None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from torch import Tensor
 
+from verirec.models import FactorModel
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learners
@@ -16,6 +17,8 @@ from verirec.training.threads import seeded
 
 _STEPS_BETWEEN: Final = 50
 """Steps that lie at least between two validations: on a small log an epoch is a few milliseconds."""
+_FEWER_STEPS: Final = 10
+"""The same of factors alone, which begin near their best state."""
 
 
 class GradientSolver:
@@ -35,9 +38,13 @@ class GradientSolver:
     validation_interval: int = _STEPS_BETWEEN
     converged: bool = False
     """By random batches, never."""
+    goes_to_minimum: bool = False
 
     def __init__(self, objective: Objective, models: Learners, data: TrainingData) -> None:
         self.objective, self.models, self.data = objective, models, data
+        prediction = models["prediction"]
+        if isinstance(prediction, FactorModel) and prediction.factors_alone:
+            self.validation_interval = _FEWER_STEPS
 
     def correct(self, correction: NoiseCorrection) -> None:
         """Go on with another noise correction."""

@@ -49,6 +49,10 @@ class SweepSolver:
     ) -> None:
         self.objective, self.models, self.data = objective, models, data
         self.sweeper = Sweeper(data, threads, damping)
+        self.goes_to_minimum = damping == 1
+        if not self.goes_to_minimum:
+            # The best state may be any.
+            self.validation_interval = 1
         self.factors = {name: self.sweeper.factors(learner) for name, learner in models.by_name.items()}
         batch = self.sweeper.batch
         level = float(mean_label(objective.correction.labels(batch), objective.row_weights(batch)))
