@@ -26,6 +26,7 @@ from verirec.methods.trained import Trained
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import same_state
 from verirec.training.recommender import Recommender
+from verirec.training.starting import USUAL_FACTORS
 
 OBJECTIVES: Final = ("ranking", "probability")
 

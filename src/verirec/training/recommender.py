@@ -277,7 +277,8 @@ class Recommender:
         features = None
         if ratings.user_features is not None and self.user_scale is not None:
             features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
-        model = fold_in(self.model, rows, items, self.cold_users, self.report.trained_with, rates, features)
+        penalties = self.report.trained_with | {"penalty_factors": self.report.penalty_factors}
+        model = fold_in(self.model, rows, items, self.cold_users, penalties, rates, features)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
         return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
