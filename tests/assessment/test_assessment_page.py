@@ -14,7 +14,7 @@ import verirec as vr
 from parsed_page import IF_NOT_TASTE, KINDS, Page, as_shown, check_estimates_table
 from verirec.assessment import Origin, assess, assessment_summary, conclusions, evidence
 from verirec.assessment.page import assessment_page
-from verirec.assessment.sentences import coverage
+from verirec.assessment.remarks import coverage
 from verirec.exceptions import SurveyError
 
 RATES = vr.NoiseRates(0.2, 0.1)

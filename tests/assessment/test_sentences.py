@@ -10,7 +10,7 @@ import pytest
 
 import verirec as vr
 from verirec.assessment import Comparison, assess, conclusions
-from verirec.assessment.sentences import coverage
+from verirec.assessment.remarks import coverage
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)

@@ -147,6 +147,8 @@ class Findings:
         What the headlines of recommenders for all pairs rest on.
     trained
         Names of recommenders that were trained on the rows that were not held out.
+    calibrated
+        Recommenders whose scores were made probabilities, and by how many logged rows, which do not judge.
     recommenders, comparisons
         By name; every two of them that can be compared.
     incomparable
@@ -190,4 +192,5 @@ class Findings:
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
     trained: tuple[str, ...] = ()
+    calibrated: Mapping[str, int] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

@@ -18,7 +18,8 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.sentences import about_taste, conclusions, coverage
+from verirec.assessment.remarks import about_taste, coverage
+from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.pages.figures import as_svg

@@ -79,7 +79,9 @@ def assess(
     exclude
         Pairs that are not spoken of, such as those that your recommenders were trained on.
     calibrate
-        "platt" or "isotonic": make probabilities of your scores by a fifth of the rows, and judge by the others.
+        "platt" or "isotonic": make probabilities of those of your scores that are none, by a fifth of the rows, and
+        judge by the others. Scores from 0 to 1 stay as they are, and so do logistic factors unless they do worse on the
+        logged labels than a coin.
     k
         Depth of the ranking metrics.
     propensities, loss, confidence, clip, sample, random_state
@@ -144,6 +146,7 @@ def assess(
         warnings=_told(caught),
         truth=known,
         trained=found.trained,
+        calibrated=found.calibrated,
     )
 
 

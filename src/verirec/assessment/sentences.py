@@ -6,14 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from verirec.assessment.findings import AssessedRecommender, Comparison, Findings
+from verirec.assessment.findings import Comparison, Findings
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
 MOST_NAMED: Final = 4
-_MOST_TIMES: Final = 1_000
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -42,52 +41,10 @@ def conclusions(found: Findings) -> list[str]:
         *_about_noise(found),
         *_about_conditions(found),
         *_about_what_was_not_compared(found),
+        *_about_calibration(found),
         *_about_propensities(found),
         *_about_warnings(found),
     ]
-
-
-def about_taste(found: Findings) -> str:
-    """Say how much more readily people log what they like, where a survey tells; nothing where none does.
-
-    Examples
-    --------
-    >>> from verirec import SurveySample, simulate
-    >>> from verirec.assessment import assess
-    >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
-    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
-    >>> survey = SurveySample(users, items, world.true_labels[users, items])
-    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
-    'By the survey, people log what they like'
-    """
-    if found.strength is None:
-        return ""
-    value, low, high = found.strength.odds_ratio
-    told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
-    if low <= 1 <= high:
-        told += ": it cannot be told from selection by user and item alone"
-    return f"By the survey, people log what they like {told}."
-
-
-def _times(ratio: float) -> str:
-    """Two digits of a factor; beyond any sense, so many."""
-    return f"over {_MOST_TIMES:,}" if ratio > _MOST_TIMES else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
-
-
-def coverage(found: Findings, recommender: AssessedRecommender) -> str:
-    """Say which part of the pairs a recommender's predictions cover; nothing where they cover all."""
-    rows = len(found.log)
-    if recommender.covered is None:
-        return ""
-    if recommender.covered == rows:
-        return (
-            "all logged pairs but not all others: judged by the self-normalised estimators, which need no more, and "
-            "whose figures differ from the doubly robust ones"
-        )
-    return (
-        f"some of the logged pairs, {recommender.covered:,} of {rows:,}: judged on these, as if they were a fair part "
-        "of the log, and by the self-normalised estimators; not to be compared with figures of other pairs"
-    )
 
 
 def _about_the_log_alone(found: Findings) -> list[str]:
@@ -269,7 +226,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
             f"{_listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
-            "--calibrate makes probabilities of them."
+            "calibrated by some of the rows, they could be judged by their losses too."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
     if not found.incomparable:
@@ -282,6 +239,14 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         *told,
         f"{_listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
+
+
+def _about_calibration(found: Findings) -> list[str]:
+    """Name those whose scores were made probabilities, and by how many rows."""
+    if not found.calibrated:
+        return []
+    named = [f"{name} (by {rows:,} logged rows)" for name, rows in found.calibrated.items()]
+    return [f"Scores that are not probabilities were made such for {_listed(named)}; the other rows judge."]
 
 
 def _about_propensities(found: Findings) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from verirec.checks import one_of
 from verirec.cli.options import of_estimates
 from verirec.data import FeedbackLog, PredictionsLike
-from verirec.estimation import Estimates, calibrate, estimate, estimate_ranking
-from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration
+from verirec.estimation import Estimates, estimate, estimate_ranking
+from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.rows import LoggedPairs
@@ -31,8 +31,8 @@ class RankingOptions:
     calibrate: Annotated[
         str | None,
         of_estimates(
-            help=f"platt or isotonic: make probabilities of any scores by {HELD_OUT:.0%} of the log's rows, and judge "
-            "the losses on the others."
+            help=f"platt or isotonic: make probabilities of scores that are none by {HELD_OUT:.0%} of the log's rows, "
+            "and judge their losses on the others."
         ),
     ] = None
 
@@ -45,10 +45,14 @@ class RankingOptions:
 
 @dataclass(frozen=True)
 class Judged:
-    """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one."""
+    """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one.
+
+    `calibrated` is how many rows made probabilities of its scores; 0 where these are as they were given.
+    """
 
     losses: Estimates | None
     ranking: Estimates | None
+    calibrated: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,16 @@ class Judge:
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing."""
         ranking = self._ranking(name, predictions)
-        return Judged(None if self.ranking.ranking_only else self._losses(name, predictions), ranking)
+        if self.ranking.ranking_only:
+            return Judged(None, ranking)
+        if self.ranking.calibrate is None or not need_calibration(predictions, self.pairs.log):
+            return Judged(self._losses(name, predictions, self.pairs), ranking)
+        apart, rest = self._apart
+        fitted, rows = calibrate_by(apart, predictions, self.ranking.calibrate)  # type: ignore[arg-type]
+        return Judged(self._losses(name, fitted, rest), ranking, rows)
 
-    def _losses(self, name: str, predictions: PredictionsLike) -> Estimates:
+    def _losses(self, name: str, predictions: PredictionsLike, judging: LoggedPairs) -> Estimates:
         """Estimate on the pairs that the predictions cover; unless named, by estimators that need no others."""
-        if self.ranking.calibrate is not None:
-            predictions = calibrate(predictions, self._apart[0], method=self.ranking.calibrate)  # type: ignore[arg-type]
-        judging = self._apart[1]
         covered = covered_rows(predictions, judging.log)
         pairs = judging if covered is None else on_covered(judging, covered)
         if pairs is not judging:
@@ -108,9 +115,7 @@ class Judge:
 
     @cached_property
     def _apart(self) -> tuple[FeedbackLog, LoggedPairs]:
-        """The rows to calibrate by, and those to judge by: all of them, where nothing is calibrated."""
-        if self.ranking.calibrate is None:
-            return self.pairs.log, self.pairs
+        """The rows to calibrate by, and those to judge by what is calibrated."""
         return apart_for_calibration(self.pairs, random_state=self.options["random_state"])
 
     def _on_logged(self) -> Sequence[str] | str:

@@ -17,6 +17,7 @@ from verirec.losses import Loss
 Array = npt.NDArray[np.float64]
 
 _ROUNDING: Final = 1e-6
+_WORSE_THAN_CHANCE: Final = 3.0
 _CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
 _SCORES_HINT: Final = (
     "; these look like scores or ratings: calibrate makes probabilities of them, and how they rank can be judged as "
@@ -107,3 +108,9 @@ class CellLosses:
 def far_outside(values: Array) -> bool:
     """Tell whether a prediction is outside of [0, 1] by more than rounding."""
     return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())
+
+
+def worse_than_a_coin(errors: Array, coins: Array) -> bool:
+    """Tell whether losses are larger on average than those of a coin, beyond chance."""
+    worse = errors - coins
+    return bool(worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)))
