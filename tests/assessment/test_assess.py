@@ -723,3 +723,11 @@ def test_where_all_are_probabilities_calibrating_changes_nothing(world, recommen
     same = assess(world.log, recommenders, noise_rates=RATES, propensities=known(world), calibrate="platt")
     assert same.calibrated == {}
     assert figures(same.recommenders["sharp"].estimates) == figures(found.recommenders["sharp"].estimates)
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+def test_scores_stay_scores_with_a_clip(world, recommenders, loss):
+    given = {"sharp": recommenders["sharp"], "stars": 1 + 4 * recommenders["sharp"]}
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world), clip=1e-6, loss=loss)
+    assert found.recommenders["stars"].estimates is None
+    assert found.comparisons == []

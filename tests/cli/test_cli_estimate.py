@@ -596,6 +596,12 @@ def test_probabilities_are_not_calibrated_and_those_that_were_are_named(figures,
     assert f"stars's scores are not probabilities; {rows:,} rows made them such" in estimate(*both)[1]
 
 
+def test_a_clip_makes_no_probabilities_and_the_error_names_the_recommender(estimate, stars):
+    code, output, errors = estimate("log.csv", "--predictions", stars, "--clip", 1e-6)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: stars: --clip 1e-06 is for probabilities that are 0 or 1; these [^\n]+\n", errors)
+
+
 def test_scores_of_logged_pairs_can_be_calibrated(figures, folder, tmp_path):
     header, *lines = (folder / "logged.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines]

@@ -15,7 +15,7 @@ from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibrat
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
+from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, naming, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.surveys import SurveySample
 
@@ -103,15 +103,16 @@ class Judge:
                 "these, as if they were a random part of the log",
                 ScoreWarning,
             )
-        return estimate(
-            predictions,
-            pairs.log,
-            propensities=pairs.propensities,
-            noise_rates=self.rates,
-            survey=self.survey if covered is None else None,
-            estimators=self.estimators if covered is None else self._on_logged(),
-            **self.options,
-        )
+        with naming(name, PredictionError):
+            return estimate(
+                predictions,
+                pairs.log,
+                propensities=pairs.propensities,
+                noise_rates=self.rates,
+                survey=self.survey if covered is None else None,
+                estimators=self.estimators if covered is None else self._on_logged(),
+                **self.options,
+            )
 
     @cached_property
     def _apart(self) -> tuple[FeedbackLog, LoggedPairs]:

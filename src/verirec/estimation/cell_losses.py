@@ -65,7 +65,14 @@ class CellLosses:
         return negative, positive - negative
 
     def _clipped(self, values: npt.NDArray[Any]) -> Array:
-        return values if self.clip is None else np.asarray(np.clip(values, self.clip, 1 - self.clip))
+        if self.clip is None:
+            return values
+        if far_outside(values):
+            raise PredictionError(
+                f"clip={self.clip:g} is for probabilities that are 0 or 1; these predictions go from "
+                f"{values.min():.4g} to {values.max():.4g}{_SCORES_HINT}"
+            )
+        return np.asarray(np.clip(values, self.clip, 1 - self.clip))
 
     def check_grid(self) -> None:
         """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid.
