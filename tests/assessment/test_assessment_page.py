@@ -205,6 +205,8 @@ def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, page
         assert delta["odds_ratio"]["value"] == pytest.approx(np.exp(delta["value"]))
         assert set(delta["slopes"]) == {"activity", "popularity"}
         assert f"people log what they like {delta['odds_ratio']['value']:.2g} times as readily" in pages[name].text
+        # Without noise rates it takes the labels as true, and says so.
+        assert ("if the logged labels are true, people log" in pages[name].text) == (name == "surveyed")
 
 
 BASES = {
@@ -364,8 +366,9 @@ def test_given_and_audited_rates_are_told_with_their_intervals(pages, summaries)
 @pytest.mark.parametrize("name", ["region", "nobody, region"])
 def test_a_region_is_told_with_what_to_do_next(pages, summaries, assessments, name):
     most = {rate: summaries[name]["noise_rates"][rate][1] for rate in ("rho01", "rho10")}
-    assert f"Up to {100 * most['rho01']:.1f}% of the likes may be logged as dislikes" in pages[name].text
-    assert f"up to {100 * most['rho10']:.1f}% of the dislikes as likes" in pages[name].text
+    assert "If noise is the same for all pairs of a class, at most" in pages[name].text
+    assert f"at most {100 * most['rho01']:.1f}% of the likes are logged as dislikes" in pages[name].text
+    assert f"at most {100 * most['rho10']:.1f}% of the dislikes as likes" in pages[name].text
     found = assessments[name]
     what = "random pairs" if found.recommenders else "the logged pairs"
     assert (found.plan is None) == (name == "region")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from verirec.assessment.findings import AssessedRecommender, Findings
+from verirec.losses import NoiseRegion
 
 _MOST_TIMES: Final = 1_000
 
@@ -14,6 +15,7 @@ def about_taste(found: Findings) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from verirec import SurveySample, simulate
     >>> from verirec.assessment import assess
     >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
@@ -28,7 +30,13 @@ def about_taste(found: Findings) -> str:
     told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
     if low <= 1 <= high:
         told += ": it cannot be told from selection by user and item alone"
-    return f"By the survey, people log what they like {told}."
+    if not isinstance(found.noise, NoiseRegion):
+        return f"By the survey, people log what they like {told}."
+    return (
+        f"By the survey, and if the logged labels are true, people log what they like {told}. How noisy these "
+        "labels are is not known: it is more than that where likes are logged as dislikes, and less where dislikes are "
+        "logged as likes."
+    )
 
 
 def _times(ratio: float) -> str:
