@@ -731,3 +731,9 @@ def test_scores_stay_scores_with_a_clip(world, recommenders, loss):
     found = assess(world.log, given, noise_rates=RATES, propensities=known(world), clip=1e-6, loss=loss)
     assert found.recommenders["stars"].estimates is None
     assert found.comparisons == []
+
+
+def test_its_repr_is_one_short_line(found):
+    assert repr(found) == (
+        f"Assessment({len(found.log):,} rows, 2 recommenders, by known propensities: 1 of 1 differences established)"
+    )
