@@ -18,7 +18,7 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.remarks import about_taste, coverage
+from verirec.assessment.remarks import about_taste, coverage, if_taste
 from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
@@ -35,7 +35,7 @@ Kinds = dict[str, Estimate | EstimateRange]
 def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
     """Return the self-contained HTML page."""
     measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
-    kinds = {name: _kinds(one) for name, one in found.recommenders.items() if one.estimates is not None}
+    kinds = {name: _kinds(one, found) for name, one in found.recommenders.items() if one.estimates is not None}
     return render(
         "verirec.assessment",
         template,
@@ -43,6 +43,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         about_taste=about_taste(found),
+        if_taste=if_taste(found),
         kinds=kinds,
         rankings=_rankings(found),
         metrics=[_title(name) for name in _metrics(found)],
@@ -64,18 +65,19 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
 HEADLINE_WORDS: Final[dict[str, str]] = {
     "survey-ppi": "by the survey",
     "audited-dr": "by the audit",
-    "range": "range: whatever taste did",
+    "range": "range",
 }
 IF_NOT_TASTE: Final = "corrected, if selection depends on user and item only"
 
 
-def _kinds(one: AssessedRecommender) -> Kinds:
+def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
     """Return a recommender's estimates by what they rest on; the one to go by last."""
     if one.estimates is None:
         return {}
     kinds: Kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
     if one.headline in HEADLINE_WORDS:
-        kinds[HEADLINE_WORDS[one.headline]] = one.estimates[one.headline]
+        assumed = f", {if_taste(found)}" if one.headline == "range" else ""
+        kinds[HEADLINE_WORDS[one.headline] + assumed] = one.estimates[one.headline]
     return kinds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from verirec.assessment.findings import AssessedRecommender, Findings
@@ -37,6 +38,12 @@ def about_taste(found: Findings) -> str:
         "labels are is not known: it is more than that where likes are logged as dislikes, and less where dislikes are "
         "logged as likes."
     )
+
+
+def if_taste(found: Findings) -> str:
+    """Say what a range assumes of taste."""
+    low, high = (f"{math.exp(end):.2g}" for end in (found.selection.low, found.selection.high))
+    return f"if liked pairs are logged at {low} to {high} times the odds of others"
 
 
 def _times(ratio: float) -> str:

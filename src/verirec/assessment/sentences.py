@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from verirec.assessment.findings import Comparison, Findings
+from verirec.assessment.remarks import if_taste
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
@@ -89,7 +88,7 @@ def _about_asking(found: Findings) -> list[str]:
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
     in_all = "" if found.survey is None else " in all"
-    return [f"A survey of {len(plan):,} random pairs{in_all} would give {reach}{enough}; verirec plan chooses them."]
+    return [f"A survey of {len(plan):,} pairs{in_all}, chosen by verirec plan, would give {reach}{enough}."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -187,8 +186,7 @@ def _by_what(found: Findings) -> str:
     if found.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if found.basis == "range":
-        low, high = np.exp(found.selection.low), np.exp(found.selection.high)
-        return f"the log, if liked pairs are logged at {low:.2g} to {high:.2g} times the odds of others"
+        return f"the log, {if_taste(found)}"
     return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
 
 
