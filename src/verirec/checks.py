@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import ParameterError, VerirecError
+from verirec.formatting import short
 
 
 def whole_number(name: str, value: object, *, min: int = 1, max: int | None = None) -> int:
@@ -71,7 +72,7 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     """
     if isinstance(value, str) and value in choices:
         return value
-    raise ParameterError(f"{name} must be one of {', '.join(sorted(choices))}; got {value!r}")
+    raise ParameterError(f"{name} must be one of {', '.join(sorted(choices))}; got {short(value)}")
 
 
 def as_array(name: str, values: Any, *, error: type[VerirecError] = ParameterError) -> npt.NDArray[Any]:

@@ -100,6 +100,10 @@ class SurveyError(DataError):
     """A survey is not one of random pairs of the grid, or is too small to tell anything."""
 
 
+class UnreachableError(SurveyError):
+    """No number of pairs to ask about gives what is wanted: there are too few, or there is nothing to tell apart."""
+
+
 class MissingExtraError(VerirecError, ImportError):
     """Something needs a package that is not installed; the message names the extra that brings it."""
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import ParameterError
 
 RandomState = int | np.random.Generator | None
+
+SAMPLE_STREAM: Final = 3
+FOLDS_STREAM: Final = 4
+SLOPES_STREAM: Final = 5
+"""Streams of one seed, `default_rng([seed, stream])`: pairs that stand for a target, folds of a label model, and pairs
+from which a range's derivatives are worked out draw numbers of their own."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

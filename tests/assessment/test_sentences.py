@@ -63,6 +63,11 @@ BELOW, ABOVE, AROUND = estimate(-0.3, -0.1), estimate(0.1, 0.3), estimate(-0.1, 
 LEAD = "its true log loss is lower by 0.200 (0.100 to 0.300), established by propensities that are known"
 
 
+def open_at(delta):
+    """A range that tells nothing from a delta on."""
+    return vr.EstimateRange((-0.3, 0.1), (-0.3, 0.1), 0.95, BELOW, ABOVE, {"not_established_from": delta})
+
+
 def comparison(
     first="a",
     second="b",
@@ -165,6 +170,58 @@ def test_a_verdict_says_what_it_rests_on(found, surveyed):
             f"a is better than b: its true log loss is lower by 0.200 (0.100 to 0.300), established by {words}, and "
             "the log as it stands agrees."
         )
+
+
+def test_each_verdict_says_what_it_rests_on_itself(world, recommenders, surveyed):
+    """Of recommenders that cover the logged pairs only a survey says nothing: what decides is the propensities."""
+    log, every = world.log, np.arange(len(world.log))
+    logged = {f"logged {name}": triples(f, log, every) for name, f in recommenders.items()}
+    options = {"noise_rates": RATES, "propensities": known(world), "survey": surveyed.survey}
+    found = assess(log, logged, **options)
+    assert [one["basis"] for one in found.verdicts] == ["known propensities"]
+    assert "established by propensities that are known" in found.conclusions[0]
+    said = " ".join(found.conclusions)
+    assert CONDITION in said
+    for wrong in ("a survey of 400", "whatever decides what people log"):
+        assert wrong not in said
+    both = assess(log, recommenders | logged, **options)
+    of_bases = {"survey": "a survey of 400 random pairs", "known propensities": "propensities that are known"}
+    assert {one["basis"] for one in both.verdicts if one["established"]} == set(of_bases)
+    for one in (one for one in both.comparisons if one.established):
+        verdict = f"{one.established} is better than {one.other(one.established)}: "
+        (said,) = [sentence for sentence in both.conclusions if sentence.startswith(verdict)]
+        assert f"established by {of_bases[one.basis]}" in said
+    (of_survey,) = [one for one in both.conclusions if "whatever decides what people log" in one]
+    assert of_survey.startswith("What rests on the survey holds")
+    assert CONDITION.replace("All this", "What rests on propensities") in both.conclusions
+
+
+def test_a_range_says_from_where_on_it_is_open(world, recommenders):
+    """As a factor of odds; not where it is open all along, or where nothing is."""
+    alone = assess(world.log, recommenders, noise_rates=RATES, selection=vr.SelectionRange(0, 8))
+    (one,) = alone.comparisons
+    factor = np.exp(one.deciding.diagnostics["not_established_from"])
+    assert 10 < factor < 1000
+    told = "If taste decided less, this log would tell which is better of "
+    assert alone.conclusions[2] == f"{told}sharp and blunt (below {factor:.0f} times the odds)."
+    assert alone.verdicts[0]["not_established_from"] == pytest.approx(np.log(factor))
+    pairs = [comparison("a", "b", corrected=open_at(1.0), basis="range")]
+    pairs.append(comparison("a", "c", corrected=open_at(0.0), basis="range"))
+    said = said_of(alone, *pairs)
+    assert said[2] == f"{told}a and b (below 2.7 times the odds)."
+    assert "not_established_from" not in said_of(alone, comparison())[0]
+    settled = said_of(alone, *pairs, comparison("b", "c", basis="range"))
+    assert settled[0] == (
+        "Whether a or b is better is not established if liked pairs are logged at 2.7 times the odds of others or more."
+    )
+    assert settled[1] == "Whether a or c is better is not established."
+    assert not [sentence for sentence in settled if sentence.startswith(told)]
+
+
+@pytest.mark.parametrize(("low", "high", "words"), [(0, 3, "1 to 20"), (-1, 0.5, "0.37 to 1.6"), (1, 1, "2.7")])
+def test_a_range_is_said_with_what_was_supposed(alone, low, high, words):
+    said = conclusions(replace(alone, selection=vr.SelectionRange(low, high)))[1]
+    assert said.startswith(f"If liked pairs are logged at {words} times the odds of others (on two public data sets")
 
 
 def test_a_range_is_said_by_its_ends(found):
@@ -509,7 +566,8 @@ def test_doubts_about_the_propensities_are_among_the_conclusions(found):
     )
     assert "Propensities: one row carries it all." in conclusions(doubtful)
     assert "Propensities: one row carries it all." not in conclusions(found)
-    assert not [one for one in conclusions(replace(doubtful, basis="range")) if one.startswith("Propensities")]
+    ranged = replace(doubtful, basis="range", comparisons=[comparison(basis="range")])
+    assert not [one for one in conclusions(ranged) if one.startswith("Propensities")]
 
 
 def test_how_good_each_is_follows_the_verdict(found):

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import verirec as vr
+from verirec.estimation.calibration import apart_for_calibration
+from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ScoreWarning
 
 SHAPE = (50, 40)
@@ -234,7 +236,39 @@ def test_an_audit_gives_the_rates_and_their_uncertainty(figures, folder):
         "rho10": rates.rho10,
         "covariance": [list(row) for row in rates.covariance],
     }
-    assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates)
+    audit = vr.AuditSample.from_file(folder / "audit.csv", log)
+    assert shown["recommenders"]["mine"] == by_python(folder, noise_rates=rates, audit=audit)
+    assert list(shown["recommenders"]["mine"])[-1] == "audited-dr"
+    ranked = vr.estimate_ranking(np.load(folder / "matrix.npy"), log, noise_rates=rates, audit=audit)
+    assert shown["ranking"]["mine"] == {name: one.to_dict() | {"source": "audit"} for name, one in ranked.items()}
+
+
+def test_an_audits_own_labels_are_what_to_go_by(estimate, figures):
+    given = ("log.csv", "--predictions", "mine=matrix.npy", "--audit", "audit.csv")
+    assert "Go by audited-dr, which has the audit's own labels in it" in estimate(*given)[1]
+    assert list(figures(*given, "--estimators", "audited-dr")["recommenders"]["mine"]) == ["audited-dr"]
+    # Not where it is not in the table.
+    assert "Go by" not in estimate(*given, "--estimators", "ome-dr")[1]
+
+
+def test_what_is_calibrated_is_judged_by_the_audited_ones_of_the_other_rows(figures, folder, stars):
+    given = ("--audit", "audit.csv", "--calibrate", "platt", "--seed", 3)
+    shown = figures("log.csv", "--predictions", stars, *given)["recommenders"]["stars"]
+    log = vr.read_log(folder / "log.csv")
+    p, audit = vr.LogisticPropensity().fit(log), vr.AuditSample.from_file(folder / "audit.csv", log)
+    rates = vr.AuditNoiseRates().fit(log, audit=audit)
+    apart, rest = apart_for_calibration(LoggedPairs(log, p), random_state=3)
+    among = np.isin(audit.users * SHAPE[1] + audit.items, rest.log.users * SHAPE[1] + rest.log.items)
+    assert 0 < among.sum() < len(audit)
+    expected = vr.estimate(
+        vr.calibrate(np.load(folder / "scores.npy"), apart),
+        rest.log,
+        propensities=rest.propensities,
+        noise_rates=rates,
+        audit=audit.select(among),
+        random_state=3,
+    )
+    assert shown["audited-dr"]["value"] == pytest.approx(expected["audited-dr"].value, rel=1e-9)
 
 
 def test_second_answers_give_the_rates_and_their_uncertainty(figures, tmp_path):
@@ -642,6 +676,9 @@ def test_a_survey_gives_what_python_gives(figures, estimate, folder, survey):
     assert shown["ranking"]["mine"]["auc"]["value"] == pytest.approx(ranked["auc"].value)
     output = estimate("log.csv", *GIVEN, "--survey", "survey.csv")[1]
     assert "Go by survey-ppi" in output
+    alone = estimate("log.csv", *GIVEN, "--survey", "survey.csv", "--estimators", "naive,survey")[1]
+    assert "Go by survey, which rests on the survey's own labels." in alone
+    assert "survey-ppi" not in alone
     assert "Labels are taken as true" not in output
 
 

@@ -110,6 +110,21 @@ def test_clusters_are_numbered(read):
     assert read(content).clusters.tolist() == [0, 0, 1]
 
 
+def test_a_blank_cluster_is_one_of_its_own(read):
+    content = "user,item,truth,cluster\nann,10,1,north\nann,20,0,\nbob,10,0,\nbob,20,1,north\n"
+    clusters = read(content).clusters
+    assert clusters[0] == clusters[3]
+    assert len(set(clusters.tolist())) == 3
+
+
+def test_best_pairs_of_a_plan_are_known_and_not_mixed_with_random_ones(read):
+    content = "kind,user,item,true_label\nbest,ann,10,1\nbest,bob,20,0\n"
+    assert read(content, "random").best
+    assert not read(PLAN, "random").best
+    mixed = content + "random,bob,10,1\n"
+    check_refusal(lambda: read(mixed, "random"), FileFormatError, "2 of 3 answered pairs are of kind best")
+
+
 def test_columns_may_be_named(read):
     roles = TruthRoles(probability="chance", person="who", cluster="where")
     found = read("user,item,truth,chance,who,where\nann,10,1,0.5,x,9\n", roles=roles)
@@ -129,10 +144,10 @@ def test_the_majority_counts_and_ties_are_left_out(read):
         found = read(content)
     assert plain(found)[:3] == [[0, 2, 0], [0, 1, 1], [1, 0, 1]]
     # Pairwise disagreement: (2/3 + 1 + 0) / 3 = 5/9, above that of coins.
-    assert [str(one.message) for one in warned] == list(found.reports)
-    assert found.reports == (
+    (said,) = (str(one.message) for one in warned)
+    assert said == (
         "a.csv: people disagree on 2 of the 3 pairs that several answered (67%), where the majority counts; 1 on which "
-        "they are divided evenly are left out; if they err independently, about half of all answers are wrong",
+        "they are divided evenly are left out; if they err independently, about half of all answers are wrong"
     )
 
 
@@ -144,7 +159,7 @@ def test_agreement_is_reported_too(read):
 
 def test_one_answer_a_pair_says_nothing(read):
     """A warning would be an error here."""
-    assert read("user,item,truth,annotator\nann,10,1,x\nbob,10,0,y\n").reports == ()
+    assert read("user,item,truth,annotator\nann,10,1,x\nbob,10,0,y\n").labels.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("errors", [0.05, 0.2, 0.4])
@@ -217,7 +232,7 @@ BAD = [
         "random",
         "kind,user,item,truth\nrandom,ann,10,1\nboth,bob,10,0\n",
         FileFormatError,
-        r"^a\.csv: kind must be logged or random; it is not in 1 of 2 rows \(first: 1, .*\), where row 1 has 'both'$",
+        r"^a\.csv: kind must be logged, random or best; it is not in 1 of 2 rows .*, where row 1 has 'both'$",
     ),
     (
         "random",

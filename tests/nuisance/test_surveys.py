@@ -111,3 +111,21 @@ def test_from_a_file(tmp_path, small_log):
     check_refusal(
         lambda: vr.SurveySample.from_file(3, small_log), ParameterError, "path must be a string or a Path; got 3"
     )
+
+
+def test_pairs_that_are_worth_little_establish_nothing():
+    users, items, labels = np.arange(200), np.zeros(200, int), np.arange(200) % 2
+    uneven = np.ones(200)
+    uneven[0] = 1e-6
+    assert vr.SurveySample(users, items, labels, np.full(200, 0.3)).lacking == ""
+    assert "are worth 1 that are as likely" in vr.SurveySample(users, items, labels, uneven).lacking
+    # Enough pairs in all, and next to none of one class.
+    skewed = np.where(labels == 1, np.where(users == 1, 1e-3, 1.0), 0.05)
+    assert "nothing is established" in vr.SurveySample(users, items, labels, skewed).lacking
+
+
+def test_best_is_kept_and_must_be_a_truth_value():
+    survey = vr.SurveySample([0, 1], [0, 1], [1, 0], best=True)
+    assert survey.select(np.array([0])).best
+    with pytest.raises(SurveyError, match="best must be True or False"):
+        vr.SurveySample([0], [0], [1], best="yes")

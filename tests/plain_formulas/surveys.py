@@ -25,7 +25,7 @@ def kish(weights):
 
 def intercept(z, y, v):
     """Newton's method on the weighted logistic likelihood, with two likes and two dislikes at the mean logit."""
-    n = kish(v)
+    n = len(v)
     rows = [(a, b, n * c) for a, b, c in zip(z, y, v, strict=True)]
     typical = sum(a * c for a, c in zip(z, v, strict=True))
     rows += [(typical, 1, PSEUDO), (typical, 0, PSEUDO)]

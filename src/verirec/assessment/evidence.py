@@ -19,11 +19,11 @@ from verirec.estimation import (
     EstimateRange,
     Estimates,
     SelectionStrength,
-    estimate,
     estimate_ranking,
     selection_strength,
 )
 from verirec.estimation.catalogue import chosen
+from verirec.estimation.inference import judge
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
@@ -38,7 +38,7 @@ Array = npt.NDArray[np.float64]
 
 RANGE_SAMPLE: Final = 4_000_000
 SURVEYED: Final = ("survey", "survey-ppi")
-HEADLINES: Final[dict[Basis, str]] = {
+ESTIMATE_OF_BASIS: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
     "audit": "audited-dr",
     "known propensities": "ome-dr",
@@ -53,7 +53,9 @@ class Evidence:
     Parameters
     ----------
     pairs
-        The logged pairs that judge, with their propensities and their audit.
+        The logged pairs at hand, with their propensities and their audit.
+    judging
+        Those of them that judge: that are spoken of, standing for all that are.
     noise
         Rates, or a region of them.
     survey
@@ -61,19 +63,23 @@ class Evidence:
     selection
         How strongly taste may decide what is logged.
     audit
-        True labels of logged pairs that judge, if there are any.
+        True labels of these pairs, if there are any.
     exclude
         Pairs that are not spoken of, such as those that were trained on.
+    lacking
+        Why the survey establishes nothing, as a sentence; empty if nothing is lacking.
     loss, confidence, clip, sample, seed, depth
         As in `estimate` and, the depth, in `estimate_ranking`.
     """
 
     pairs: LoggedPairs
+    judging: LoggedPairs
     noise: NoiseRates | GroupedNoiseRates | NoiseRegion
     survey: SurveySample | None
     selection: SelectionRange
     audit: AuditSample | None
     exclude: Any
+    lacking: str
     loss: LossLike
     confidence: float
     clip: float | None
@@ -88,22 +94,17 @@ class Evidence:
             return "survey"
         if not self.pairs.propensities.known:
             return "range"
-        return "known propensities" if self.pairs.audited is None else "audit"
+        return "known propensities" if self.judging.audited is None else "audit"
 
     @property
     def headline(self) -> str:
         """Name of the estimate to go by."""
-        return HEADLINES[self.basis]
+        return ESTIMATE_OF_BASIS[self.basis]
 
     @property
     def audited(self) -> tuple[str, ...]:
         """Names of estimators that rest on the audit, if there is one."""
-        return () if self.pairs.audited is None else ("audited-dr",)
-
-    @property
-    def lacking(self) -> str:
-        """Why a survey establishes nothing, if it does not."""
-        return "" if self.survey is None else self.survey.lacking
+        return () if self.judging.audited is None else ("audited-dr",)
 
     def problem(
         self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
@@ -145,11 +146,9 @@ class Evidence:
         def is_liked(predictions: Array, labels: Array) -> Array:
             return labels
 
-        pairs = self.pairs
-        options: dict[str, Any] = {"estimators": "ome-snips", "loss": is_liked, "confidence": self.confidence}
-        return estimate(  # type: ignore[no-any-return]
-            half, pairs.log, propensities=pairs.propensities, noise_rates=self.noise, **options
-        )["ome-snips"]
+        weighted = chosen("ome-snips", with_rates=True)
+        problem = make_problem(half, self.judging, weighted, loss=is_liked)
+        return judge(problem, weighted, self.noise, self.confidence)["ome-snips"]  # type: ignore[no-any-return]
 
     def strength(self) -> SelectionStrength | None:
         """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""

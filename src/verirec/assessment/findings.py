@@ -102,6 +102,12 @@ class Comparison:
         """The one that is better in the log as it stands, if that leaves no doubt."""
         return self._ahead(self.naive)
 
+    @property
+    def not_established_from(self) -> float | None:
+        """Of a range, the smallest largest delta at which nothing is established; `None` if something is all along."""
+        found: float | None = self.deciding.diagnostics.get("not_established_from") if self.basis == "range" else None
+        return found
+
     def other(self, name: str) -> str:
         """Return the other of the two."""
         return self.second if name == self.first else self.first
@@ -132,7 +138,7 @@ class Findings:
     Parameters
     ----------
     log
-        The log.
+        The rows that judge.
     propensities, propensity_diagnostics
         How likely pairs are to be logged, and how far that can be trusted.
     grid_propensities
@@ -145,6 +151,8 @@ class Findings:
         How much more readily people log what they like, where a survey tells.
     basis
         What the headlines of recommenders for all pairs rest on.
+    excludes
+        Whether there are pairs that are not spoken of.
     trained
         Names of recommenders that were trained on the rows that were not held out.
     calibrated
@@ -191,6 +199,7 @@ class Findings:
     liked_corrected: Estimate | EstimateRange
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
+    excludes: bool = False
     trained: tuple[str, ...] = ()
     calibrated: Mapping[str, int] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

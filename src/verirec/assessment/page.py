@@ -18,7 +18,8 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.remarks import about_taste, coverage, if_taste
+from verirec.assessment.range_sentences import open_from, supposed
+from verirec.assessment.remarks import about_taste, coverage
 from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
@@ -43,7 +44,8 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         about_taste=about_taste(found),
-        if_taste=if_taste(found),
+        supposed=supposed(found),
+        open_from=lambda one: open_from(one, found),
         kinds=kinds,
         rankings=_rankings(found),
         metrics=[_title(name) for name in _metrics(found)],
@@ -76,7 +78,7 @@ def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
         return {}
     kinds: Kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
     if one.headline in HEADLINE_WORDS:
-        assumed = f", {if_taste(found)}" if one.headline == "range" else ""
+        assumed = f", if {supposed(found)}" if one.headline == "range" else ""
         kinds[HEADLINE_WORDS[one.headline] + assumed] = one.estimates[one.headline]
     return kinds
 

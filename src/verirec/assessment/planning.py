@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from verirec.assessment.evidence import Evidence
@@ -11,7 +13,8 @@ from verirec.assessment.recommenders import Judged
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate
 from verirec.estimation.planning import LabelPlan, plan_labels
-from verirec.exceptions import VerirecError
+from verirec.exceptions import AuditError, SurveyWarning, UnreachableError
+from verirec.losses import NoiseRates
 
 HALF_WIDTH: Final = 0.03
 """Of a loss, or of noise rates, where no comparison says how sharp the answer has to be."""
@@ -25,20 +28,40 @@ def propose(predictions: Mapping[str, PredictionsLike], judged: Judged, evidence
     contest = _closest([one for one in judged.comparisons if {one.first, one.second} <= set(whole)])
     if whole and contest is None and evidence.basis != "range":
         return None
-    options = {"confidence": evidence.confidence, "random_state": evidence.seed}
-    log = evidence.pairs.log
-    try:
+    with suppress(UnreachableError, AuditError):
         if contest is not None:
             both = {name: predictions[name] for name in (contest.first, contest.second)}
             # Half of what there seems to be, as what there is may be less.
             width = min(max(_difference(contest) / 2, _SHARPEST), HALF_WIDTH)
-            return plan_labels(log, both, half_width=width, purpose="difference", loss=evidence.loss, **options)
+            return _planned(both, width, "difference", evidence)
         if whole:
-            alone = {name: predictions[name] for name in whole}
-            return plan_labels(log, alone, half_width=HALF_WIDTH, purpose="level", loss=evidence.loss, **options)
-        return plan_labels(log, half_width=HALF_WIDTH, **options)
-    except VerirecError:
-        return None
+            return _planned({name: predictions[name] for name in whole}, HALF_WIDTH, "level", evidence)
+        options = {"confidence": evidence.confidence, "random_state": evidence.seed}
+        return plan_labels(evidence.pairs.log, half_width=HALF_WIDTH, **options)
+    return None
+
+
+def _planned(predictions: dict[str, PredictionsLike], half_width: float, purpose: str, evidence: Evidence) -> LabelPlan:
+    """Plan for recommenders, by all that the assessment knows."""
+    survey, noise, pairs = evidence.survey, evidence.noise, evidence.judging
+    with warnings.catch_warnings():
+        # What a survey is to be warned of was said when the recommenders were judged by it.
+        warnings.simplefilter("ignore", SurveyWarning)
+        return plan_labels(
+            pairs.log,
+            predictions,
+            half_width=half_width,
+            purpose=purpose,
+            # Answers with noise in them do not say how much is liked.
+            pilot=None if survey is None or survey.noisy else survey,
+            exclude=evidence.exclude,
+            propensities=pairs.propensities,
+            guess=noise if isinstance(noise, NoiseRates) else None,
+            loss=evidence.loss,
+            clip=evidence.clip,
+            confidence=evidence.confidence,
+            random_state=evidence.seed,
+        )
 
 
 def _closest(comparisons: list[Comparison]) -> Comparison | None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
 from verirec.checks import one_of
-from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate_by, need_calibration
+from verirec.estimation.gathering import audit_within, spoken_of
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.survey.draws import self_selected
-from verirec.exceptions import ParameterError
+from verirec.estimation.survey.draws import self_selected, target_of
+from verirec.exceptions import (
+    AuditError,
+    EmptyLogError,
+    LabelError,
+    OverlapWarning,
+    ParameterError,
+    warn_caller,
+)
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
@@ -87,13 +93,17 @@ def prepare(
     calibrated: dict[str, int] = {}
     if wishes.calibrate is not None:
         predictions, pairs, calibrated = _calibrated(predictions, pairs, wishes.calibrate, seed)
-    audit = labels.audit if pairs.log is whole else _audit_within(labels.audit, pairs.log)
+    audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
+    pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log))
+    survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
     evidence = Evidence(
-        pairs=replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log)),
+        pairs=pairs,
+        judging=_judging(pairs, exclude, with_survey=survey is not None),
         audit=audit,
         noise=noise,
-        survey=_survey(labels.survey, log),
-        exclude=_left_out(wishes.exclude, held.training),
+        survey=survey,
+        exclude=exclude,
+        lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
         **settings,
     )
     return Prepared(evidence, source, predictions | trained, tuple(trained), calibrated)
@@ -106,7 +116,8 @@ def _noise(
         checked_rates(labels.rates, log)
         return labels.rates, labels.rates.source if isinstance(labels.rates, NoiseRates) else "given"
     if labels.audit is not None:
-        return rates_from_audit(log, labels.audit, propensities)
+        rates = rates_from_audit(log, labels.audit, propensities)
+        return rates, rates.source
     return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"
 
 
@@ -117,13 +128,32 @@ def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | Non
     return survey
 
 
-def _audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:
-    """Return the audited ones among the rows that judge; those of other parts have told the noise rates already."""
-    if audit is None:
-        return None
-    keys = cell_keys(audit.users, audit.items, log.n_items)
-    inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
-    return audit.select(inside) if inside.any() else None
+def _judging(pairs: LoggedPairs, exclude: Any, *, with_survey: bool) -> LoggedPairs:
+    """Return the logged pairs that judge.
+
+    Where none is left, survey and range still speak of those that nobody logged; what the log says is then of all.
+    """
+    try:
+        with suppress(AuditError):
+            return spoken_of(pairs, exclude)
+        # The audit has told the noise rates, and no more: all of its pairs are left out.
+        return spoken_of(replace(pairs, audited=None), exclude)
+    except (EmptyLogError, LabelError):
+        if pairs.propensities.known and not with_survey:
+            raise
+        warn_caller(
+            "exclude leaves too few rows of the log to judge by: figures as logged and corrected are of all pairs, "
+            "and show a recommender that was trained on these rows better than it is",
+            OverlapWarning,
+        )
+        return replace(pairs, audited=None)
+
+
+def _lacking(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
+    """Say why a survey establishes nothing, if it does not: by those of its pairs that are spoken of."""
+    inside = target_of(survey, log, exclude).holds(survey.users, survey.items)
+    # Where none is, no estimate can be made of it, which says so.
+    return survey.select(inside).lacking if inside.any() else ""
 
 
 def _calibrated(

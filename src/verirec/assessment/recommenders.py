@@ -99,7 +99,7 @@ def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:
 
 def _entrant(given: PredictionsLike, parts: dict[bytes, LoggedPairs], evidence: Evidence) -> _Entrant:
     """Put a recommender together with the pairs that it covers; those that cover the same `parts` can be compared."""
-    pairs = evidence.pairs
+    pairs = evidence.judging
     covered = covered_rows(given, pairs.log)
     if covered is None:
         return _Entrant(given, evidence.problem(given, pairs, ON_ALL), None)

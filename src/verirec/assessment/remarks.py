@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import Final
-
 from verirec.assessment.findings import AssessedRecommender, Findings
+from verirec.assessment.range_sentences import times
 from verirec.losses import NoiseRegion
-
-_MOST_TIMES: Final = 1_000
 
 
 def about_taste(found: Findings) -> str:
@@ -28,7 +24,7 @@ def about_taste(found: Findings) -> str:
     if found.strength is None:
         return ""
     value, low, high = found.strength.odds_ratio
-    told = f"{_times(value)} times as readily as what they do not like ({_times(low)} to {_times(high)} times, in odds)"
+    told = f"{times(value)} times as readily as what they do not like ({times(low)} to {times(high)} times, in odds)"
     if low <= 1 <= high:
         told += ": it cannot be told from selection by user and item alone"
     if not isinstance(found.noise, NoiseRegion):
@@ -38,17 +34,6 @@ def about_taste(found: Findings) -> str:
         "labels are is not known: it is more than that where likes are logged as dislikes, and less where dislikes are "
         "logged as likes."
     )
-
-
-def if_taste(found: Findings) -> str:
-    """Say what a range assumes of taste."""
-    low, high = (f"{math.exp(end):.2g}" for end in (found.selection.low, found.selection.high))
-    return f"if liked pairs are logged at {low} to {high} times the odds of others"
-
-
-def _times(ratio: float) -> str:
-    """Two digits of a factor; beyond any sense, so many."""
-    return f"over {_MOST_TIMES:,}" if ratio > _MOST_TIMES else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def coverage(found: Findings, recommender: AssessedRecommender) -> str:

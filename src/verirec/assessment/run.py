@@ -15,9 +15,10 @@ from verirec.assessment.preparation import Labels, Wishes, prepare
 from verirec.assessment.recommenders import judge_all
 from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, named_entries, named_numbers
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.selection_range import SelectionRange
+from verirec.estimation.survey.draws import check_survey
 from verirec.exceptions import VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisance.noise_rates import AuditSample
@@ -77,7 +78,7 @@ def assess(
         Noise rates and propensities come from all rows. Predictions of your own should not have seen the rows that
         judge: train them on your own part, and give the other as `log`.
     exclude
-        Pairs that are not spoken of, such as those that your recommenders were trained on.
+        Pairs that are not spoken of, such as those that your recommenders were trained on; as in `estimate`.
     calibrate
         "platt" or "isotonic": make probabilities of those of your scores that are none, by a fifth of the rows, and
         judge by the others. Scores from 0 to 1 stay as they are, and so do logistic factors unless they do worse on the
@@ -101,6 +102,9 @@ def assess(
     >>> assess(world.log, given, survey=survey).verdicts
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
+    checked_log(log)
+    if survey is not None:
+        check_survey(survey, log)
     known = named_numbers("truth", truth)
     judged_by = get_loss(loss)
     settings = checked_settings(
@@ -116,14 +120,13 @@ def assess(
         judged = judge_all(found.predictions, evidence, progress)
         liked, strength = evidence.liked(), evidence.strength()
         progress("Looking for wrong labels")
-        noise, pairs = evidence.noise, evidence.pairs
-        suspects = None
-        if not isinstance(noise, NoiseRegion):
-            suspects = find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
+        noise, pairs, judging = evidence.noise, evidence.pairs, evidence.judging.log
+        told = isinstance(noise, NoiseRegion)
+        suspects = None if told else find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
         progress("Working out what to ask")
         plan = propose(found.predictions, judged, evidence)
     return Assessment(
-        log=pairs.log,
+        log=judging,
         loss=judged_by.name,
         confidence=evidence.confidence,
         propensities=pairs.propensities,
@@ -141,10 +144,11 @@ def assess(
         sensitivity=judged.sensitivity,
         suspects=suspects,
         plan=plan,
-        liked_as_logged=float(pairs.log.labels.mean()),
+        liked_as_logged=float(judging.labels.mean()),
         liked_corrected=liked,
         warnings=_told(caught),
         truth=known,
+        excludes=evidence.exclude is not None,
         trained=found.trained,
         calibrated=found.calibrated,
     )

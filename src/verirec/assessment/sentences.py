@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from verirec.assessment.findings import Comparison, Findings
-from verirec.assessment.remarks import if_taste
+from verirec.assessment.findings import Basis, Comparison, Findings
+from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
 
 MOST_VERDICTS: Final = 12
-MOST_NAMED: Final = 4
+_BY_P: Final[tuple[Basis, ...]] = ("known propensities", "audit")
+"""What rests on how likely pairs are to be logged."""
 
 
 def conclusions(found: Findings) -> list[str]:
@@ -32,7 +33,7 @@ def conclusions(found: Findings) -> list[str]:
     """
     return [
         *_about_rates_that_do_not_fit(found),
-        *_about_the_log_alone(found),
+        *about_the_log_alone(found),
         *_about_the_best(found),
         *_verdicts(found),
         *_about_levels(found),
@@ -46,37 +47,6 @@ def conclusions(found: Findings) -> list[str]:
     ]
 
 
-def _about_the_log_alone(found: Findings) -> list[str]:
-    """Say what a log without a survey cannot tell, and what it leaves open."""
-    ranges = {
-        name: one.estimates["range"]
-        for name, one in found.recommenders.items()
-        if one.estimates is not None and one.headline == "range"
-    }
-    if not ranges or any(one.established for one in found.comparisons):
-        return []
-    what = "which recommender is better" if len(ranges) > 1 else f"how good {next(iter(ranges))} is"
-    asked = not isinstance(found.noise, NoiseRegion) and found.noise_source != "given"
-    who = f"This log, even with {found.noise_source}," if asked else "This log alone"
-    named = list(ranges.items())[:MOST_NAMED]
-    within = [f"between {_ends(one.interval)} for {name}" for name, one in named]
-    rest = "" if len(named) == len(ranges) else " (the table has the others)"
-    return [
-        f"{who} cannot tell {what}.",
-        "If people log what they like more readily than popularity and activity explain (as on two public data sets, "
-        f"where the odds were 1.8 to 15 times as high), the true {found.loss} loss lies {_listed(within)}{rest}.",
-    ]
-
-
-def _listed(parts: list[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:.3f} and {ends[1]:.3f}"
-
-
 def _about_asking(found: Findings) -> list[str]:
     """Say how many pairs to ask about, and what that would give."""
     plan = found.plan
@@ -88,7 +58,11 @@ def _about_asking(found: Findings) -> list[str]:
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
     in_all = "" if found.survey is None else " in all"
-    return [f"A survey of {len(plan):,} pairs{in_all}, chosen by verirec plan, would give {reach}{enough}."]
+    logged = int(plan.logged.sum())
+    kinds = [f"a survey of {len(plan) - logged:,} pairs{in_all}"] if logged < len(plan) else []
+    kinds += [f"an audit of {logged:,} logged pairs"] if logged else []
+    asked = " and ".join(kinds)
+    return [f"{asked[0].upper()}{asked[1:]}, chosen by verirec plan, would give {reach}{enough}."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -145,13 +119,20 @@ def _verdict(one: Comparison, found: Findings) -> str:
             "have different ones ahead, a sign that the propensities are wrong."
         )
     if better is None:
-        why = f": {one.lacking}" if one.lacking else ""
+        limit = open_from(one, found)
+        why = (
+            f" if liked pairs are logged at {limit} times the odds of others or more"
+            if limit
+            else f": {one.lacking}"
+            if one.lacking
+            else ""
+        )
         return f"Whether {one.first} or {one.second} is better is not established{why}."
     known = (
         f"{better} is better than {one.other(better)}: its true {found.loss} loss is lower by {_lead(one.deciding)}, "
-        f"established by {_by_what(found)}{_beside(one, better)}"
+        f"established by {_by_what(one, found)}{_beside(one, better)}"
     )
-    if one.basis not in ("audit", "known propensities") or one.flip_factor > MOST_GAMMA:
+    if one.basis not in _BY_P or one.flip_factor > MOST_GAMMA:
         return f"{known}."
     return f"{known}; but not if the odds of being logged may be off by a factor of {one.flip_factor:.2f}."
 
@@ -171,7 +152,7 @@ def _about_levels(found: Findings) -> list[str]:
     if not named:
         return []
     rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
-    return [f"The true {found.loss} loss is {_listed(named[:MOST_NAMED])}{rest}."]
+    return [f"The true {found.loss} loss is {listed(named[:MOST_NAMED])}{rest}."]
 
 
 def _lead(difference: Estimate | EstimateRange) -> str:
@@ -181,13 +162,13 @@ def _lead(difference: Estimate | EstimateRange) -> str:
     return f"{abs(difference.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def _by_what(found: Findings) -> str:
+def _by_what(one: Comparison, found: Findings) -> str:
     """Say what a verdict rests on."""
-    if found.basis == "survey" and found.survey is not None:
+    if one.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
-    if found.basis == "range":
-        return f"the log, {if_taste(found)}"
-    return "propensities that are known" + (f" and {found.noise_source}" if found.basis == "audit" else "")
+    if one.basis == "range":
+        return f"the log, if {supposed(found)}"
+    return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
 
 
 def _beside(one: Comparison, better: str) -> str:
@@ -201,19 +182,24 @@ def _beside(one: Comparison, better: str) -> str:
 
 
 def _about_conditions(found: Findings) -> list[str]:
-    """Say what all of it rests on, and how wrong that may be."""
-    if not found.recommenders or found.basis == "range":
-        return []
-    if found.basis == "survey":
-        return [
-            "This holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
-            "pairs were drawn at random."
-        ]
+    """Say what all of it rests on, and how wrong that may be; where parts rest on different things, of each part."""
     settled = [one for one in found.comparisons if one.established]
-    rests = f"All this holds if {found.propensities.assumption}; no log can tell whether that is so."
-    if settled and min(one.flip_factor for one in settled) > MOST_GAMMA:
-        rests += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
-    return [rests]
+    rests = {found.basis if one.covered is None else _BY_P[0] for one in found.recommenders.values()}
+    rests |= {one.basis for one in settled if one.basis is not None}
+    said = []
+    if "survey" in rests:
+        what = "This" if rests == {"survey"} else "What rests on the survey"
+        said.append(
+            f"{what} holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
+            "pairs were drawn at random."
+        )
+    if rests & set(_BY_P):
+        what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
+        said.append(f"{what} holds if {found.propensities.assumption}; no log can tell whether that is so.")
+        factors = [one.flip_factor for one in settled if one.basis in _BY_P]
+        if factors and min(factors) > MOST_GAMMA:
+            said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
+    return said
 
 
 def _about_what_was_not_compared(found: Findings) -> list[str]:
@@ -223,7 +209,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
     if ranked:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
-            f"{_listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
+            f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
             "calibrated by some of the rows, they could be judged by their losses too."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
@@ -231,11 +217,11 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         return told
     if any({one.first, one.second} <= set(partial) for one in found.comparisons):
         where = "cover some of the logged pairs only: two of them can be compared where these are the same."
-        return [*told, f"{_listed(partial)} {where}"]
+        return [*told, f"{listed(partial)} {where}"]
     whom = "each other" if len(partial) == len(found.recommenders) else "the others"
     return [
         *told,
-        f"{_listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
+        f"{listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
 
 
@@ -244,12 +230,12 @@ def _about_calibration(found: Findings) -> list[str]:
     if not found.calibrated:
         return []
     named = [f"{name} (by {rows:,} logged rows)" for name, rows in found.calibrated.items()]
-    return [f"Scores that are not probabilities were made such for {_listed(named)}; the other rows judge."]
+    return [f"Scores that are not probabilities were made such for {listed(named)}; the other rows judge."]
 
 
 def _about_propensities(found: Findings) -> list[str]:
     """Say what speaks against the propensities, where a verdict rests on them."""
-    if found.basis not in ("audit", "known propensities"):
+    if found.basis not in _BY_P and not any(one.established and one.basis in _BY_P for one in found.comparisons):
         return []
     return [f"Propensities: {warning}." for warning in found.propensity_diagnostics.warnings]
 

@@ -55,7 +55,10 @@ def headlines(found: Findings) -> dict[str, dict[str, Any]]:
 
 
 def verdicts(found: Findings) -> list[dict[str, Any]]:
-    """Return, for every two recommenders, which is better, whether that is established, and what it rests on."""
+    """Return, for every two recommenders, which is better, whether that is established, and what it rests on.
+
+    With a range there is the delta from which it is not established, too (`Comparison.not_established_from`).
+    """
     return [
         {
             "first": one.first,
@@ -64,6 +67,7 @@ def verdicts(found: Findings) -> list[dict[str, Any]]:
             "established": one.established is not None,
             "basis": one.basis,
         }
+        | ({"not_established_from": one.not_established_from} if one.basis == "range" else {})
         for one in found.comparisons
     ]
 

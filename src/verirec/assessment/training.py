@@ -11,6 +11,7 @@ from verirec.data.predictions import PredictionsLike
 from verirec.data.splits import split
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import MissingExtraError, ParameterError
+from verirec.formatting import short
 from verirec.losses import NoiseRegion
 from verirec.nuisance.propensities import Propensities
 
@@ -36,6 +37,10 @@ def hold_out_rows(log: FeedbackLog, hold_out: float | None, train: Sequence[str]
 
 def checked_methods(train: Any) -> tuple[str, ...]:
     """Accept names of training methods, each once."""
+    if not isinstance(train, str) and (
+        not isinstance(train, Sequence) or not all(isinstance(name, str) for name in train)
+    ):
+        raise ParameterError(f"train must name methods, such as mf or ome-dr; got {short(train)}")
     names = (train,) if isinstance(train, str) else tuple(train)
     if not names:
         return ()

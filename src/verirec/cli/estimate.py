@@ -60,7 +60,8 @@ class _NoiseOptions(NoiseOptions):
             return Noise(rates, rates.source)
         audit = self.read_audit(log, columns)
         if audit is not None:
-            return Noise(*rates_from_audit(log, audit, propensities))
+            audited = rates_from_audit(log, audit, propensities)
+            return Noise(audited, audited.source, audit)
         if self.region:
             return Noise(identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")
@@ -80,8 +81,8 @@ def estimate_command(
     estimators: Annotated[
         str | None,
         of_estimates(
-            help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, and with "
-            "a survey survey, survey-ppi (delta-dr by name)."
+            help="Comma-separated names, or all; by default naive, ips, dr, with noise rates ome-ips, ome-dr, with an "
+            "audit audited-dr, and with a survey survey, survey-ppi (delta-dr by name)."
         ),
     ] = None,
     imputation: Annotated[str, of_estimates(help="How unobserved pairs are imputed: constant or model.")] = "constant",
@@ -107,7 +108,7 @@ def estimate_command(
         "random_state": seed,
     }
     pairs = LoggedPairs(table, propensities)
-    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed)
+    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed, found.audit)
     results = {}
     for name, file in files.items():
         with Console(stderr=True).status(Text(f"Estimating {name}")):

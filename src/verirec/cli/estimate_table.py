@@ -13,20 +13,27 @@ from verirec.cli.judging import Judged
 from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
-from verirec.estimation.catalogue import SURVEY_ESTIMATORS
 from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
 """Recommenders whose figures fit a line of 80 characters."""
+_RESTS_ON: Final = {
+    "survey-ppi": "which rests on the survey's own labels",
+    "survey": "which rests on the survey's own labels",
+    "audited-dr": "which has the audit's own labels in it: it is right whatever the noise is, if the propensities are",
+}
+"""Estimates to go by that rest on labels in hand, and how."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise rates, and where they come from."""
+    """The noise rates, where they come from, and the audit that told them, if one did."""
 
     rates: NoiseRates | NoiseRegion | None
     source: str
+    audit: AuditSample | None = None
 
 
 def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities, log: FeedbackLog) -> dict[str, Any]:
@@ -75,23 +82,24 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
             soft_wrap=True,
         )
         console.print(_table(rankings, "Metric"))
-    if any(one.headline in SURVEY_ESTIMATORS for one in losses.values()):
-        console.print("Go by survey-ppi, which rests on the survey's own labels.", soft_wrap=True)
-    elif noise.rates is None:
+    firm = [name for name in _RESTS_ON if any(one.headline == name for one in losses.values())]
+    for headline in firm:
+        console.print(f"Go by {headline}, {_RESTS_ON[headline]}.", soft_wrap=True)
+    if not firm and noise.rates is None:
         hint = "Labels are taken as true; give --rho01 and --rho10, --audit, --reask or --region to correct them."
         console.print(hint, soft_wrap=True)
 
 
 def _source(one: Estimate | EstimateRange) -> str:
-    """Say whether a ranking metric rests on a survey or on the log."""
+    """Say whether a ranking metric rests on a survey, on an audit or on the log."""
     return str((one.lowest if isinstance(one, EstimateRange) else one).diagnostics["source"])
 
 
 def _shown(ranking: Estimates) -> Estimates:
-    """Leave DCG out, which NDCG says as a share; beside what rests on a survey, say what rests on the log."""
+    """Leave DCG out, which NDCG says as a share; beside what rests on a survey, say what rests on something else."""
     kept = {name: one for name, one in ranking.items() if not name.startswith("dcg")}
     if len({_source(one) for one in kept.values()}) > 1:
-        kept = {f"{name} (log)" if _source(one) == "log" else name: one for name, one in kept.items()}
+        kept = {name if _source(one) == "survey" else f"{name} ({_source(one)})": one for name, one in kept.items()}
     return Estimates(kept, ranking.of)
 
 

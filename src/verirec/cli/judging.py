@@ -14,9 +14,11 @@ from verirec.estimation import Estimates, estimate, estimate_ranking
 from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
+from verirec.estimation.gathering import audit_within
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, naming, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
 
@@ -71,8 +73,8 @@ class Judge:
         Of `estimate`.
     ranking
         What of rankings and scores was asked for.
-    survey
-        True labels of random pairs, if there are any.
+    survey, audit
+        True labels of random pairs, and of logged ones, if there are any.
     """
 
     pairs: LoggedPairs
@@ -81,6 +83,7 @@ class Judge:
     options: dict[str, Any]
     ranking: RankingOptions
     survey: SurveySample | None = None
+    audit: AuditSample | None = None
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing."""
@@ -109,6 +112,7 @@ class Judge:
                 pairs.log,
                 propensities=pairs.propensities,
                 noise_rates=self.rates,
+                audit=self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log),
                 survey=self.survey if covered is None else None,
                 estimators=self.estimators if covered is None else self._on_logged(),
                 **self.options,
@@ -137,6 +141,7 @@ class Judge:
                 log,
                 propensities=self.pairs.propensities,
                 noise_rates=self.rates,
+                audit=self.audit,
                 survey=self.survey,
                 k=self.ranking.k,
                 confidence=self.options["confidence"],

@@ -22,13 +22,10 @@ class Answers(NamedTuple):
         The first row of each pair that has an answer, in ascending order, shape (m,).
     labels
         0/1, shape (m,).
-    reports
-        What there is to know of how they came about, a sentence each.
     """
 
     rows: Rows
     labels: npt.NDArray[np.int8]
-    reports: tuple[str, ...]
 
 
 def combine_answers(
@@ -78,7 +75,7 @@ def combine_answers(
     for report in reports:
         warn_caller(report, AnswersWarning)
     order = settled[np.argsort(once[first[settled]])]
-    return Answers(once[first[order]], (2 * liked > count)[order].astype(np.int8), tuple(reports))
+    return Answers(once[first[order]], (2 * liked > count)[order].astype(np.int8))
 
 
 def _once_a_person(

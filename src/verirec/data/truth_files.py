@@ -36,7 +36,8 @@ _KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
     "random": ("a survey", SurveyError),
     "again": ("a re-ask", ReaskError),
 }
-_PLANNED: Final = ("logged", "random")
+BEST: Final = "best"
+_PLANNED: Final = ("logged", "random", BEST)
 """What a plan says of its rows; those to ask about again are logged."""
 _NEGATIVE: Final = ("0", "0.0", "0,0", "no", "false")
 _POSITIVE: Final = ("1", "1.0", "1,0", "yes", "true")
@@ -55,8 +56,8 @@ class Truths(NamedTuple):
         Of each pair to have its label here, shape (n,), if the file says.
     clusters
         Which pairs were drawn together, numbers of shape (n,), if the file says.
-    reports
-        What there is to know of how the labels came about, a sentence each.
+    best
+        Whether only pairs among their user's best could be drawn.
     """
 
     users: Positions
@@ -64,7 +65,7 @@ class Truths(NamedTuple):
     labels: npt.NDArray[np.int8]
     probabilities: npt.NDArray[np.float64] | None
     clusters: npt.NDArray[np.int64] | None
-    reports: tuple[str, ...]
+    best: bool = False
 
 
 def read_truths(
@@ -99,15 +100,27 @@ def read_truths(
     labels = given.labels(error)
     people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
     found = combine_answers(keys, labels, people, file=file.name, where=given.where, error=error)
-    probabilities, clusters = given.probabilities(), given.codes("cluster")
+    probabilities, clusters = given.probabilities(), given.clusters()
     return Truths(
         users[found.rows],
         items[found.rows],
         found.labels,
         None if probabilities is None else share * probabilities[found.rows],
         None if clusters is None else clusters[found.rows],
-        found.reports,
+        _are_best(given, file),
     )
+
+
+def _are_best(given: _AnsweredRows, file: Path) -> bool:
+    """Tell whether a plan's pairs are all among their users' best; mixed with others they are of no one design."""
+    kinds = _kinds(given.table, given.settled, file)
+    best = np.zeros(1, bool) if kinds is None else kinds == BEST
+    if best.any() and not best.all():
+        raise FileFormatError(
+            f"{file.name}: {int(best.sum()):,} of {len(best):,} answered pairs are of kind {BEST} and the others "
+            "random: they were drawn in different ways; give one of the two"
+        )
+    return bool(best.any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +149,13 @@ class _AnsweredRows:
             return None
         encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         return np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+
+    def clusters(self) -> npt.NDArray[np.int64] | None:
+        """Number the clusters, if there is a column of them; a pair whose cluster is left blank is its own."""
+        column, codes = self.column("cluster"), self.codes("cluster")
+        if column is None or codes is None:
+            return None
+        return np.where(is_blank(column), len(codes) + np.arange(len(codes)), codes)
 
     def positions(self, log: FeedbackLog, ending: str) -> tuple[Positions, Positions]:
         """Look users and items up; each row must have both, and the log must know them."""
@@ -227,7 +247,7 @@ def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_An
     if kinds is None:
         settled, asked = replace(settled, kind=None), np.ones(len(table), bool)
     else:
-        asked = np.asarray(kinds == kind)
+        asked = np.isin(kinds, (kind, BEST) if kind == "random" else (kind,))
     answered = asked & ~is_blank(table[str(settled.rating)])
     rows = np.flatnonzero(answered)
     if len(rows) == 0:
@@ -253,7 +273,7 @@ def _kinds(table: pa.Table, settled: Any, file: Path) -> npt.NDArray[np.str_] | 
     odd = np.flatnonzero(~known & ~is_blank(table[str(settled.rating)]))
     if known.any() and odd.size:
         raise FileFormatError(
-            f"{file.name}: {settled.kind} must be logged or random; it is not in {rows_in_words(odd, len(said))}, "
-            f"where row {odd[0]} has {short(str(said[odd[0]]))}"
+            f"{file.name}: {settled.kind} must be logged, random or best; it is not in "
+            f"{rows_in_words(odd, len(said))}, where row {odd[0]} has {short(str(said[odd[0]]))}"
         )
     return said if known.any() else None

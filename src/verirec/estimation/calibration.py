@@ -19,8 +19,7 @@ from verirec.estimation.curves import Curve, LabelledScores, PlattCurve, isotoni
 from verirec.estimation.inputs import Rates, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
-from verirec.losses import get_loss
-from verirec.losses.correction import correct_labels
+from verirec.losses import correct_labels, get_loss
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 

@@ -45,4 +45,5 @@ def on_covered(pairs: LoggedPairs, covered: npt.NDArray[np.bool_]) -> LoggedPair
     """
     if covered.all():
         return pairs
-    return LoggedPairs(pairs.log.select(np.flatnonzero(covered)), pairs.propensities.thinned(float(covered.mean())))
+    log, share = pairs.log.select(np.flatnonzero(covered)), float(covered.mean())
+    return LoggedPairs(log, pairs.propensities.thinned(share), left_out=pairs.left_out)

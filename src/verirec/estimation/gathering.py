@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import Chosen, chosen_by_source
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
@@ -77,7 +78,7 @@ def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
     if found.pairs is None or not found.estimators.log:
         return found
     try:
-        return found._replace(judged=_without(found.pairs, exclude))
+        return found._replace(judged=spoken_of(found.pairs, exclude))
     except (AuditError, EmptyLogError, LabelError):
         others = found.estimators.survey or found.estimators.ranged
         if exclude is None or not (by_default and others):
@@ -85,11 +86,25 @@ def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
         return found._replace(estimators=found.estimators._replace(log=[]))
 
 
-def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
+def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     """Leave pairs out: rows of theirs, their part of the grid and, where a recommender was trained on them, of chance.
 
     The rows of a log that was trained on are taken for the other part of a random split of one log. If they are among
     the rows to judge by, the propensities are those of both parts.
+
+    Parameters
+    ----------
+    pairs
+        All that may judge.
+    exclude
+        As in `estimate`; `None` leaves all.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], n_users=2, n_items=4)
+    >>> left = spoken_of(logged_pairs(log, np.full((2, 4), 0.5), None), ([0, 0], [1, 2]))
+    >>> len(left.log), left.n_cells, left.p.tolist()
+    (3, 6, [0.375, 0.375, 0.375])
     """
     if exclude is None:
         return pairs
@@ -98,7 +113,7 @@ def _without(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     kept = np.flatnonzero(target.holds(log.users, log.items))
     part = judgeable(log if len(kept) == len(log) else log.select(kept))
     propensities = pairs.propensities if len(part) == len(log) else pairs.propensities.thinned(len(part) / len(log))
-    trained = training_rows(exclude)
+    trained = training_rows(exclude, log.shape)
     if trained:
         propensities = propensities.apart_from(trained / len(part))
     audited = None if pairs.audited is None else _among(pairs.audited, kept)
@@ -114,6 +129,22 @@ def _among(audited: AuditedRows, kept: npt.NDArray[np.int64]) -> AuditedRows:
     return AuditedRows(rows, audited.true_labels[inside], audited.probabilities[inside])
 
 
+def audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:
+    """Return the audited pairs that are among a log's rows, such as those of a part that judges; `None` if none is.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
+    >>> audit_within(AuditSample([0, 0], [0, 1], [1, 1]), log.select([0, 2])).items.tolist()
+    [0]
+    """
+    if audit is None:
+        return None
+    keys = cell_keys(audit.users, audit.items, log.n_items)
+    inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
+    return audit.select(inside) if inside.any() else None
+
+
 def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPairs:
     """Put a log, its propensities and an audit together, if there is one."""
     if audit is not None and not isinstance(audit, AuditSample):
@@ -127,7 +158,7 @@ def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *
     if noise is not None or audit is None:
         return noise
     try:
-        return rates_from_audit(pairs.log, audit, pairs.propensities)[0]
+        return rates_from_audit(pairs.log, audit, pairs.propensities)
     except (AuditError, NoiseRateError):
         if needed:
             raise

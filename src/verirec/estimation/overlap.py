@@ -32,8 +32,9 @@ def warn_of_reach(pairs: LoggedPairs, noise: Noise) -> None:
     if found.coverage < _TOO_LITTLE:
         warn_caller(
             f"{found.share:.2%} of all pairs, of which {found.rows:.1f} rows are to be expected, make up half of the "
-            f"variance: if these are unlike the others, a 95% interval holds the truth in about {found.coverage:.0%}; "
-            "survey random pairs, exclude the rare ones, or raise the floor and accept its bias",
+            "variance: if these are unlike the others, a 95% interval covers the truth only about "
+            f"{found.coverage:.0%} of the time; survey random pairs, exclude the rare ones, or raise the floor and "
+            "accept its bias",
             OverlapWarning,
         )
 

@@ -98,10 +98,10 @@ def estimate_ranking(
 def _by_survey(
     values: CellValues, survey: SurveySample, log: FeedbackLog, noise: Noise, depths: list[int], **options: Any
 ) -> dict[str, Any]:
-    """Go by the survey; where its own answers are noisy and the rates are a region, look at its corners."""
+    """Go by the survey; where its own answers are noisy and the rates are a region, look all over it: ratios peak."""
     if not isinstance(noise, NoiseRegion):
         return dict(ranking_by_survey(values, survey, log, noise, depths, **options))
     if not survey.noisy:
         return dict(ranking_by_survey(values, survey, log, None, depths, **options))
-    points = [ranking_by_survey(values, survey, log, rates, depths, **options) for rates in noise.corners]
+    points = [ranking_by_survey(values, survey, log, rates, depths, **options) for rates in noise.lattice]
     return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}

@@ -10,7 +10,7 @@ import numpy as np
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.exceptions import UnknownNameError
 
-HEADLINES: Final = ("survey-ppi", "survey", "audited-dr", "ome-dr", "dr")
+HEADLINES: Final = ("survey-ppi", "survey", "range", "audited-dr", "ome-dr", "dr")
 """Estimates to go by, where there are several: the first of them."""
 
 

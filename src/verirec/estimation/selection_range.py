@@ -23,13 +23,14 @@ from verirec.exceptions import ParameterError
 from verirec.losses import CorrectedLabels, NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.small_logistic import SmallFit, fit_small
+from verirec.randomness import FOLDS_STREAM, SAMPLE_STREAM, SLOPES_STREAM
 
 Array = npt.NDArray[np.float64]
 
 FOLDS: Final = 4
 """Of the label model's cross-fitting."""
 _STRICTER: Final = 10.0
-"""Times as rarely as an interval's an end may be wrong: the truth may lie at the very end of a range."""
+"""Each end's error rate is a tenth of the interval's: the truth may lie at the very end of a range."""
 _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
@@ -117,6 +118,8 @@ class RangeProblem:
         if not isinstance(selection, SelectionRange):
             raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
         keys = np.unique(excluded_keys(exclude, pairs.log.shape))
+        if len(keys) == pairs.log.n_cells:
+            raise ParameterError("exclude leaves no pair to speak of: it has all pairs of the grid")
         return cls(LoggedPairs(self_selected(pairs.log), pairs.propensities), selection, noise, keys, **options)
 
     @cached_property
@@ -150,14 +153,14 @@ class RangeProblem:
 
     def _known_at(self, rates: Rates | None) -> _Known:
         log, ones = self.pairs.log, np.ones(len(self.pairs.log))
-        random = np.random.default_rng([self.seed, 4])
+        random = np.random.default_rng([self.seed, FOLDS_STREAM])
         held_out = LabelModel().cross_fit(log, ones, FOLDS, random, rates)
         return _Known(self.pairs.labels(rates), LabelModel().fit(log, ones, rates), np.asarray(logit(held_out)))
 
     @cached_property
     def sampled(self) -> tuple[Positions, Positions]:
         """Unlogged pairs that stand for all, in derivatives."""
-        return self.unlogged.sample(_SAMPLE, np.random.default_rng([self.seed, 5]))
+        return self.unlogged.sample(_SAMPLE, np.random.default_rng([self.seed, SLOPES_STREAM]))
 
     @cached_property
     def visited(self) -> tuple[Positions, Positions] | None:
@@ -167,7 +170,7 @@ class RangeProblem:
             size = grid.sample_cells
         if size is None or size >= len(self.unlogged):
             return None
-        return self.unlogged.sample(size, np.random.default_rng([self.seed, 3]))
+        return self.unlogged.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM]))
 
 
 class _End(NamedTuple):
@@ -334,8 +337,8 @@ def judge_by_range(
     r"""Return the range of each recommender, or difference of two, over all that selection and noise may be.
 
     The interval widens both ends by their sampling error: that of (a, ..., e) by the delta method, of the logged
-    labels' noise and of its rates, and of the labels that nobody logged. Each end is allowed a tenth of the error that
-    an interval is, as the truth may lie at the very end of a range.
+    labels' noise and of its rates, and of the labels that nobody logged. Each end's error rate is a tenth of the
+    interval's, as the truth may lie at the very end of a range.
 
     Parameters
     ----------

@@ -246,7 +246,7 @@ class NoiseRegion:
 
     @cached_property
     def corners(self) -> tuple[NoiseRates, ...]:
-        """The region's corners: every estimate has its smallest and its largest value at one of them."""
+        """The region's corners: a mean of corrected errors has its ends there; ratios may peak inside (`lattice`)."""
         most01, most10 = self.rho01_most, self.rho10_most
         corners = [(0.0, 0.0), (0.0, most10), (most01, 0.0)]
         if most01 + most10 <= MOST_RATE:

@@ -23,8 +23,16 @@ Array = npt.NDArray[np.float64]
 
 FEWEST: Final = 10
 """Labels of a class below which nothing is established."""
+FEWEST_WORTH: Final = 30.0
+"""What pairs with unequal probabilities must be worth, in pairs that are as likely."""
+_MOST_UNEVEN: Final = 1e12
 BEYOND_CHANCE: Final = 4.0
 """Standard errors above which nobody blames chance."""
+
+
+def _worth(weights: Array) -> float:
+    """Return how many equally weighted draws weighted ones are worth (Kish 1965)."""
+    return float(weights.sum() ** 2 / (weights @ weights))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,12 +52,15 @@ class SurveySample:
         Of each pair to be drawn, up to a common factor, shape (n,); `None` if all pairs were as likely.
     clusters
         Which draws were made together, any integers, shape (n,): of a few users who were asked about many items each,
-        the users. By default each pair is its own; where the survey's pairs are of far fewer users than random
-        pairs would be, users are taken.
+        the users. By default each pair is its own. Where the survey's pairs are of far fewer users than random pairs
+        would be, these users are taken for the frame, with a warning: if they were drawn from all, they are clusters.
     noisy
         True where the labels are as wrong as the log's, and have to be corrected with its noise rates.
     frame
         Users who could have been asked, as positions; `None` for all. The survey speaks for these users.
+    best
+        True where only pairs among their user's best could be drawn, as a plan for NDCG draws them. Such a survey tells
+        DCG, NDCG and precision, and no loss.
 
     Examples
     --------
@@ -64,6 +75,7 @@ class SurveySample:
     clusters: npt.NDArray[Any] | None = None
     noisy: bool = False
     frame: npt.NDArray[Any] | None = None
+    best: bool = False
 
     def __post_init__(self) -> None:
         largest = int(np.iinfo(np.int32).max)
@@ -80,8 +92,9 @@ class SurveySample:
         if not np.isin(labels, (0, 1)).all():
             raise SurveyError(f"the survey's labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
         self._set("labels", labels.astype(np.int8))
-        if not isinstance(self.noisy, bool | np.bool_):
-            raise SurveyError(f"noisy must be True or False; got {self.noisy!r}")
+        for name in ("noisy", "best"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise SurveyError(f"{name} must be True or False; got {getattr(self, name)!r}")
         self._check_design()
         self._refuse_contradictions()
 
@@ -99,10 +112,18 @@ class SurveySample:
                     f"the survey's probabilities must be finite and above 0; {int(wrong.sum()):,} of {len(values):,} "
                     f"are not (row {int(np.flatnonzero(wrong)[0])} has {values[wrong][0]:g})"
                 )
+            if values.max() / _MOST_UNEVEN > values.min():
+                raise SurveyError(
+                    f"the survey's probabilities must be within a factor of {_MOST_UNEVEN:g} of each other; they are "
+                    f"from {values.min():g} to {values.max():g}"
+                )
             self._set("probabilities", values)
         if self.clusters is not None:
-            given = as_array("the survey's clusters", self.clusters, error=SurveyError)
-            self._set("clusters", np.unique(self._of_each("clusters", given), return_inverse=True)[1])
+            given = self._of_each("clusters", as_array("the survey's clusters", self.clusters, error=SurveyError))
+            try:
+                self._set("clusters", np.unique(given, return_inverse=True)[1])
+            except TypeError:
+                raise SurveyError("the survey's clusters must be numbers or text, all of one kind") from None
         if self.frame is not None:
             frame = np.unique(checked_positions("the survey's frame", self.frame, int(np.iinfo(np.int32).max)))
             outside = int((~np.isin(self.users, frame)).sum())
@@ -159,7 +180,7 @@ class SurveySample:
             raise ParameterError(f"path must be a string or a Path; got {path!r}")
         roles = TruthRoles(user, item, true_label)
         found = read_truths(Path(path), roles, checked_log(log), log_columns, kind="random")
-        return cls(found.users, found.items, found.labels, found.probabilities, found.clusters)
+        return cls(found.users, found.items, found.labels, found.probabilities, found.clusters, best=found.best)
 
     @classmethod
     def from_unbiased(cls, log: FeedbackLog) -> SurveySample:
@@ -195,7 +216,7 @@ class SurveySample:
 
     @property
     def lacking(self) -> str:
-        """Why nothing can be established by it, as a sentence; empty if it has enough of both classes.
+        """Why nothing can be established by it, as a sentence; empty if it has enough.
 
         Examples
         --------
@@ -204,12 +225,23 @@ class SurveySample:
         """
         liked = int(self.labels.sum())
         rarer, kind = min((liked, "liked"), (len(self) - liked, "disliked"))
-        if rarer >= FEWEST:
+        if rarer < FEWEST:
+            wanted = int(np.ceil(FEWEST * (len(self) + 1) / (rarer + 1)))
+            return (
+                f"only {rarer} of {len(self):,} surveyed pairs are {kind}: nothing is established by fewer than "
+                f"{FEWEST}; about {wanted:,} pairs would have so many"
+            )
+        if self.probabilities is None or np.ptp(self.probabilities) == 0:
             return ""
-        wanted = int(np.ceil(FEWEST * (len(self) + 1) / (rarer + 1)))
+        weights = self.probabilities.min() / self.probabilities
+        worth = min(
+            _worth(weights), *(_worth(weights[self.labels == label]) * FEWEST_WORTH / FEWEST for label in (0, 1))
+        )
+        if worth >= FEWEST_WORTH:
+            return ""
         return (
-            f"only {rarer} of {len(self):,} surveyed pairs are {kind}: nothing is established by fewer than {FEWEST}; "
-            f"about {wanted:,} pairs would have so many"
+            f"the {len(self):,} surveyed pairs, as unlike as their probabilities are, are worth {worth:.0f} that are "
+            f"as likely: nothing is established by fewer than {FEWEST_WORTH:.0f}"
         )
 
     def select(self, rows: npt.NDArray[Any]) -> SurveySample:
@@ -226,4 +258,5 @@ class SurveySample:
             part(self.clusters),
             self.noisy,
             self.frame,
+            self.best,
         )

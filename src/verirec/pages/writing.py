@@ -24,6 +24,8 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     ...     write_report(folder, "<p>hello</p>", {"truth": None}).name
     'report.html'
     """
+    if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
+        raise ParameterError(f"the folder to write to must be named by text or a Path; got {folder!r}")
     target = Path(folder)
     texts = {
         target / "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",

@@ -79,7 +79,7 @@ def prepare(
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
     if audit is not None:
-        rates = rates_from_audit(log, audit, fitted)[0]
+        rates = rates_from_audit(log, audit, fitted)
     seed, device, h = same_state(settings.random_state), _device(settings.device), None
     trained_on, rest = _parts(settings, log, seed)
     share = len(trained_on) / len(log)

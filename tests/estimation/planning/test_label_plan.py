@@ -109,3 +109,18 @@ def test_options_of_a_survey_are_passed_on(plan, world):
 def test_bad_answers_are_told_in_one_line(plan, labels, message):
     check_refusal(lambda: plan.audit(labels), AuditError, message)
     check_refusal(lambda: plan.survey(labels), SurveyError, message)
+
+
+def test_a_plan_of_best_pairs_is_no_survey_of_losses(world, log, tmp_path):
+    scores = 0.1 + 0.8 * world.preferences
+    plan = vr.plan_labels(log, scores, budget=60, purpose="ndcg@5")
+    truths = world.true_labels[plan.users, plan.items]
+    frame = plan.to_frame()
+    assert set(frame["kind"]) == {"best"}
+    frame["true_label"] = truths
+    frame.to_csv(tmp_path / "plan.csv", index=False)
+    for survey in (plan.survey(truths), vr.SurveySample.from_file(tmp_path / "plan.csv", log)):
+        assert survey.best
+        check_refusal(
+            lambda survey=survey: vr.estimate(scores, log, survey=survey), SurveyError, "among their users' best"
+        )

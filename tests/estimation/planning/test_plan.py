@@ -12,7 +12,14 @@ from verirec.estimation.planning.likes import SHIFTS, expect_likes
 from verirec.estimation.planning.questions import PLANNED_ON, pose
 from verirec.estimation.planning.random_pairs import design_random
 from verirec.estimation.survey.target import Target
-from verirec.exceptions import EmptyLogError, LabelError, ParameterError, PredictionError, SurveyError
+from verirec.exceptions import (
+    EmptyLogError,
+    LabelError,
+    ParameterError,
+    PredictionError,
+    SurveyError,
+    UnreachableError,
+)
 from verirec.nuisance.label_model import LabelModel
 from verirec.nuisance.noise_rates.design import design_audit
 
@@ -131,8 +138,14 @@ def test_where_all_pairs_tell_as_much_each_is_as_likely(world):
 
 @pytest.mark.parametrize("purpose", ["level", "difference", "ndcg@5"])
 def test_no_plan_is_wider_than_a_random_choice(world, given, purpose):
+    """By the variances themselves: a plan's `simple` is never below its size, whatever they are."""
+    target = Target.of(world.log.shape, None, None)
+    question = pose(purpose, given, world.log, target, "log", None)
+    design = design_random(question, expect_likes(world.log, None, target), np.random.default_rng(0), count=150)
+    gain = design.uniform.max() / design.variances.max()
+    assert gain > 1.05
     plan = vr.plan_labels(world.log, given, budget=150, purpose=purpose)
-    assert plan.simple >= 150
+    assert plan.simple == pytest.approx(150 * gain, rel=0.05)
 
 
 # The pairs
@@ -377,10 +390,10 @@ BAD = [
     ),
     (
         {"recommenders": [np.full((120, 150), 0.4)] * 2, "purpose": "difference"},
-        ParameterError,
+        UnreachableError,
         "nothing to tell apart",
     ),
-    ({"pilot": "pilot.csv"}, ParameterError, "pilot must be a SurveySample; got str"),
+    ({"pilot": "pilot.csv"}, SurveyError, "pilot must be a SurveySample; got str"),
     ({"exclude": "all"}, ParameterError, "exclude must be"),
     ({"guess": (0.2, 0.1), "recommenders": None}, ParameterError, "guess must be a NoiseRates; got tuple"),
     ({"loss": "hinge"}, ParameterError, "loss"),

@@ -32,6 +32,7 @@ from verirec.exceptions import (
 from verirec.metrics import auc
 
 SHAPE = (40, 30)
+METRICS = ("auc", "dcg@5", "ndcg@5", "precision@5", "recall@5")
 pytestmark = pytest.mark.filterwarnings(
     "ignore::verirec.exceptions.SurveyWarning", "ignore::verirec.exceptions.OverlapWarning"
 )
@@ -332,6 +333,17 @@ def test_the_variance_of_the_rates_is_that_of_their_gradient():
         added = told[name].diagnostics["variance"]["noise_rates"]
         # The label model moves with the rates too, which changes nothing to first order.
         assert np.sqrt(added) == pytest.approx(np.sqrt(gradient @ covariance @ gradient), rel=0.15)
+
+
+def test_a_ratio_that_peaks_inside_a_region_is_found(monkeypatch):
+    def peaked(values, survey, log, rates, depths, **options):
+        value = 0.5 - (rates.rho01 - 0.1) ** 2 - (rates.rho10 - 0.05) ** 2
+        return {name: vr.Estimate(value, 0.1, (0.0, 1.0), 0.95, {"source": "survey"}) for name in METRICS}
+
+    monkeypatch.setattr("verirec.estimation.ranking.ranking_by_survey", peaked)
+    survey, region = noisy_survey(400, 0, vr.NoiseRates(0.2, 0.1)), vr.NoiseRegion(0.2, 0.1)
+    found = vr.estimate_ranking(scores_of(), world().log, survey=survey, noise_rates=region, k=[5])
+    assert found["auc"].range == pytest.approx((0.4875, 0.5))
 
 
 def test_a_region_of_rates_gives_a_range_where_answers_are_noisy_and_none_where_they_are_true():

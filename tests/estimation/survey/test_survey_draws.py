@@ -123,6 +123,24 @@ def test_logged_pairs_are_no_survey(world):
     assert any("are in the log where 20.3% of random pairs would be" in str(one.message) for one in caught)
 
 
+def test_rows_shown_at_random_are_not_missed_in_the_log(world):
+    """They are rows of the log themselves: no pair is in it twice."""
+    log, cells = world.log, random_cells(200, 1)
+    users, items = np.divmod(np.setdiff1d(cells, log.users * SHAPE[1] + log.items), SHAPE[1])
+    labels = world.at(users, items).true_labels
+    both = vr.FeedbackLog.from_arrays(
+        np.append(log.users, users),
+        np.append(log.items, items),
+        np.append(log.labels, labels),
+        n_users=SHAPE[0],
+        n_items=SHAPE[1],
+        unbiased=np.arange(len(log) + len(users)) >= len(log),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn(vr.SurveySample.from_unbiased(both), both, RATES)
+
+
 def test_users_who_log_more_than_others(world):
     activity = np.bincount(world.log.users, minlength=SHAPE[0])
     busy = np.sort(np.argsort(activity)[-15:])

@@ -12,8 +12,8 @@ import verirec as vr
 from draws import largest_z
 from plain_formulas import surveys as plain
 from refusals import check_refusal
-from verirec.estimation.survey.problem import SurveyProblem
-from verirec.exceptions import ParameterError, PredictionError
+from verirec.estimation.survey.problem import SurveyProblem, judge_by_survey
+from verirec.exceptions import ParameterError, PredictionError, SurveyError
 from verirec.nuisance.label_model import LabelModel
 
 SHAPE = (60, 80)
@@ -215,6 +215,28 @@ def test_the_log_is_no_part_of_the_survey_alone(world, pair):
     other = vr.simulate.world(*SHAPE, observed=0.1, random_state=9).log
     one, two = (vr.estimate(pair[0], log, survey=survey, estimators="survey")["survey"] for log in (world.log, other))
     assert one.interval == two.interval
+
+
+@pytest.mark.parametrize("names", ["survey", ["survey"], ("survey",)])
+def test_the_survey_alone_takes_a_log_of_random_rows_only(world, pair, names):
+    log, survey = world.log, drawn(world, 150)
+    shown = vr.FeedbackLog.from_arrays(
+        log.users, log.items, log.labels, n_users=SHAPE[0], n_items=SHAPE[1], unbiased=np.ones(len(log), bool)
+    )
+    with pytest.raises(SurveyError, match='estimators="survey"'):
+        vr.estimate(pair[0], shown, survey=survey, estimators="survey-ppi")
+    found = vr.estimate(pair[0], shown, survey=survey, estimators=names)["survey"]
+    assert found.interval == judged(world, pair[0], survey)["survey"].interval
+
+
+@pytest.mark.parametrize("names", [["survey"], ("survey",)])
+def test_the_survey_alone_walks_over_nothing(world, pair, names, monkeypatch):
+    from verirec.estimation.setup import cell_losses
+
+    problem = SurveyProblem.of(drawn(world, 150), world.log, None)
+    monkeypatch.setattr(SurveyProblem, "_expected", lambda *_: pytest.fail("it walked over the grid"))
+    losses = [cell_losses(pair[0], world.log, "log", None, counts_grid=True)]
+    assert list(judge_by_survey(problem, losses, names, 0.95)[0]) == ["survey"]
 
 
 def test_bad_input(world, pair):

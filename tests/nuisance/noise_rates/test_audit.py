@@ -18,6 +18,7 @@ from verirec.exceptions import (
     PositionError,
     SmallAuditWarning,
 )
+from verirec.nuisance.noise_rates import rates_from_audit
 
 TRUE_RATES = np.array([0.2, 0.1])
 WANTED = "must be integers from 0, one a position in the order of the log's ids"
@@ -154,12 +155,20 @@ def test_diagnostics_say_what_was_counted(world):
     positives = int(audit.true_labels.sum())
     expected = {"method": "audit, joint", "audited": 300, "positives": positives, "negatives": 300 - positives}
     assert 0.05 < facts.pop("agreement") <= 1
-    assert facts == expected | {"strata": 10, "weighted": False}
+    assert facts == expected | {"strata": 10, "weighted": False, "source": "an audit of 300 pairs"}
 
 
 def share_of_the_rarer_audited_label(labels, audited):
     """The share of rows that were audited, of the label of which fewer were."""
     return min((labels[audited] == label).sum() / (labels == label).sum() for label in (0, 1))
+
+
+@pytest.mark.parametrize("method", ["joint", "direct"])
+def test_rates_say_what_they_rest_on(world, method):
+    audit = random_audit(world, 300)
+    assert vr.AuditNoiseRates(method=method).fit(world.log, audit=audit).source == "an audit of 300 pairs"
+    found = rates_from_audit(world.log, audit, vr.ConstantPropensity().fit(world.log))
+    assert found.source == "an audit of 300 pairs"
 
 
 @pytest.mark.parametrize("method", ["joint", "direct"])

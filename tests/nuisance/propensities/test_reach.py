@@ -9,6 +9,11 @@ from scipy.stats import norm, poisson
 from verirec.nuisance.propensities.reach import reach
 
 
+def third_moment(p):
+    """Of o - p, over both values of o."""
+    return p * (1 - p) ** 3 + (1 - p) * (0 - p) ** 3
+
+
 def plain(p, used, counts, unlike):
     """Try every number of pairs to give up, by loops."""
     order = sorted(range(len(p)), key=lambda cell: used[cell])
@@ -16,7 +21,7 @@ def plain(p, used, counts, unlike):
     for k in range(len(p)):
         lost = sum(counts[c] for c in order[:k]) + sum(counts[c] * (1 - p[c] / used[c]) for c in order[k:])
         variance = sum(counts[c] * p[c] * (1 - p[c]) / used[c] ** 2 for c in order[k:])
-        third = sum(counts[c] * p[c] * (1 - p[c]) / used[c] ** 3 for c in order[k:])
+        third = sum(counts[c] * third_moment(p[c]) / used[c] ** 3 for c in order[k:])
         off, skewness = unlike * lost / variance**0.5, third / variance**1.5
         z = norm.ppf(0.975)
         by_skewness = 2 * z * norm.pdf(z) * (z**4 + 2 * z**2 - 3) / 18

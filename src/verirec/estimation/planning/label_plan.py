@@ -60,6 +60,11 @@ class LabelPlan:
         """The widest of those expected."""
         return max(self.half_widths.values())
 
+    @property
+    def of_best(self) -> bool:
+        """Whether its random pairs are among their users' best: such tell how well these are ranked, and no loss."""
+        return self.purpose.startswith("ndcg")
+
     def __len__(self) -> int:
         return len(self.users)
 
@@ -78,7 +83,7 @@ class LabelPlan:
         labels = pd.array([None] * len(self), dtype="Int8")
         labels[self.logged] = self.log.labels[self._rows()]
         columns = {
-            "kind": np.where(self.logged, "logged", "random"),
+            "kind": np.where(self.logged, "logged", "best" if self.of_best else "random"),
             "user": self.log.user_ids.ids(self.users),
             "item": self.log.item_ids.ids(self.items),
             "label": labels,
@@ -116,7 +121,7 @@ class LabelPlan:
         """
         answered, labels, share = self._answered(true_labels, ~self.logged, SurveyError, "random")
         users, items, chosen = self.users[answered], self.items[answered], self.probabilities[answered]
-        return SurveySample(users, items, labels, probabilities=share * chosen, **options)
+        return SurveySample(users, items, labels, probabilities=share * chosen, best=self.of_best, **options)
 
     def _answered(
         self, true_labels: npt.ArrayLike, of_kind: npt.NDArray[np.bool_], error: type[DataError], kind: str

@@ -10,10 +10,9 @@ from scipy.special import expit
 
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.survey.draws import draws_of, self_selected
+from verirec.estimation.survey.draws import check_survey, draws_of, self_selected
 from verirec.estimation.survey.inference import intercept
 from verirec.estimation.survey.target import Target
-from verirec.exceptions import ParameterError
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.surveys import SurveySample
 
@@ -48,14 +47,14 @@ class ExpectedLikes(NamedTuple):
 
 def expect_likes(log: FeedbackLog, pilot: SurveySample | None, target: Target) -> ExpectedLikes:
     """Fit a model to the log and, if there is a pilot, shift it to agree with that."""
+    if pilot is not None:
+        check_survey(pilot, log, "pilot")
     own = self_selected(log)
     model = LabelModel().fit(own, np.ones(len(own)))
     if pilot is None:
         return ExpectedLikes(
             model, SHIFTS, f"at worst, if pairs are liked as the log says or less, by up to {-SHIFTS[-1]:g} in logits"
         )
-    if not isinstance(pilot, SurveySample):
-        raise ParameterError(f"pilot must be a SurveySample; got {type(pilot).__name__}")
     draws = draws_of(pilot, target, log, None)
     shift = intercept(model.cell_logits(draws.users, draws.items), draws)
     return ExpectedLikes(

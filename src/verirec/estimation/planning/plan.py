@@ -21,7 +21,7 @@ from verirec.estimation.planning.questions import MeanLosses, Question, Recommen
 from verirec.estimation.planning.random_pairs import RandomDesign, candidates_for, design_random
 from verirec.estimation.planning.splitting import Prices, Split
 from verirec.estimation.survey.target import Target
-from verirec.exceptions import ParameterError, SurveyError
+from verirec.exceptions import ParameterError, UnreachableError
 from verirec.nuisance.noise_rates.design import design_audit
 from verirec.randomness import RandomState, as_generator, same_state
 
@@ -178,8 +178,8 @@ def _refuse_more_than_all(split: Split, design: RandomDesign, half_width: float 
     if split.random > total:
         there_are = f"more than the {total:,} that there are to ask about"
         if half_width is None:
-            raise SurveyError(f"{split.random:,} random pairs are {there_are}; give a smaller budget")
-        raise SurveyError(
+            raise UnreachableError(f"{split.random:,} random pairs are {there_are}; give a smaller budget")
+        raise UnreachableError(
             f"a half_width of {half_width:g} takes {split.random:,} random pairs, {there_are}; give a larger one"
         )
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from verirec.estimation.planning.likes import ExpectedLikes
 from verirec.estimation.planning.questions import PLANNED_ON, Candidates, Question
-from verirec.exceptions import ParameterError
+from verirec.exceptions import UnreachableError
 
 Array = npt.NDArray[np.float64]
 
@@ -110,6 +110,6 @@ def _neyman(squares: _Squares, spread: Array) -> Array:
         mean = float(one.mean())
         together += one / mean if mean > 0 else 0.0
     if not together.any():
-        raise ParameterError("the recommenders predict the same of all pairs: there is nothing to tell apart")
+        raise UnreachableError("the recommenders predict the same of all pairs: there is nothing to tell apart")
     sizes = np.sqrt(together)
     return np.asarray(sizes / sizes.mean())

@@ -68,7 +68,7 @@ def auc_by_survey(
     values = observed - power * predicted
     sums = draws.deviations(values)
     variance = {
-        "survey": float(sums @ sums) * draws.groups / (draws.groups - 2),
+        "survey": draws.variance(sums, 1),
         "noise_rates": draws.rates_variance(found.if_liked - found.if_disliked),
         "sample": power**2 * walked.spread_variance(found.level_liked, found.level_disliked),
     }

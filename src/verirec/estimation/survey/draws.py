@@ -44,6 +44,8 @@ class Draws:
         What to report of them.
     strata
         Parts of the target that were drawn from apart, from 0, shape (n,); `None` for one.
+    survey_groups
+        How many groups are the survey's: the first ones, audited rows come after them; `None` for all.
     """
 
     users: npt.NDArray[np.int32]
@@ -54,6 +56,7 @@ class Draws:
     logged: npt.NDArray[np.bool_]
     facts: dict[str, Any] = field(default_factory=dict)
     strata: npt.NDArray[np.int64] | None = None
+    survey_groups: int | None = None
 
     def __len__(self) -> int:
         return len(self.users)
@@ -67,6 +70,29 @@ class Draws:
     def groups(self) -> int:
         """How many were drawn apart from each other."""
         return int(self.clusters.max()) + 1
+
+    @property
+    def _surveyed(self) -> int:
+        return self.groups if self.survey_groups is None else self.survey_groups
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the survey's variance, G - 2.
+
+        Audited rows add none, however many: it is the survey's few groups that leave the variance of all other pairs
+        uncertain. Satterthwaite's number would rest on that very variance, and be large where it is small by chance.
+        """
+        return max(self._surveyed - 2, 1)
+
+    def factor(self, fitted: int = 0) -> float:
+        """Return G/(G - 1 - m): by how much squares of the survey's groups fall short, m numbers fitted to them."""
+        return self._surveyed / max(self._surveyed - 1 - fitted, 1)
+
+    def variance(self, sums: Array, fitted: int = 0) -> float:
+        """Return the variance of a total from its sums over groups, audited rows by their own number."""
+        own, audited = np.split(sums, [self._surveyed])
+        logged = int(self.logged.sum())
+        return float(own @ own) * self.factor(fitted) + float(audited @ audited) * logged / max(logged - 1, 1)
 
     def deviations(self, values: Array, centre: float | None = None) -> Array:
         """Add up shares times values less their stratum's mean over draws made together, shape (groups,).
@@ -113,10 +139,7 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
     Where nobody says which users could have been asked, and the pairs are of far fewer users than random ones would
     be, these users are the frame.
     """
-    if not isinstance(survey, SurveySample):
-        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
-    for name, size in (("users", log.n_users), ("items", log.n_items)):
-        checked_positions(f"the survey's {name}", getattr(survey, name), size)
+    check_survey(survey, log)
     frame = survey.frame
     if frame is not None:
         checked_positions("the survey's frame", frame, log.n_users)
@@ -128,6 +151,14 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
             SurveyWarning,
         )
     return Target.of(log.shape, frame, exclude)
+
+
+def check_survey(survey: Any, log: FeedbackLog, name: str = "survey") -> None:
+    """Refuse what is no survey, and one whose pairs are not of the log's grid."""
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"{name} must be a SurveySample; got {type(survey).__name__}")
+    for side, size in (("users", log.n_users), ("items", log.n_items)):
+        checked_positions(f"the {name}'s {side}", getattr(survey, side), size)
 
 
 def _few_users(survey: SurveySample, n_users: int) -> bool:
@@ -157,6 +188,11 @@ def draws_of(
     of_all
         Whether every pair of the target could have been drawn: then the pairs are held against the log.
     """
+    if of_all and survey.best:
+        raise SurveyError(
+            "this survey is of pairs among their users' best, as a plan for NDCG draws them: it tells how well these "
+            "are ranked (estimate_ranking, --ranking-only), and no loss"
+        )
     if survey.noisy and rates is None:
         raise NoiseRateError("the survey's labels are noisy: give noise_rates, or an audit, to correct them")
     inside = target.holds(survey.users, survey.items)
@@ -187,7 +223,12 @@ def draws_of(
     if kept.lacking:
         warn_caller(kept.lacking, SurveyWarning)
     if of_all:
-        _refuse_logged(found, target, own)
+        # Rows that were shown at random are the log's own, and no pair is in a log twice.
+        if (
+            len(own) == len(log)
+            or not np.isin(_keys(kept, target), cell_keys(log.users, log.items, target.shape[1])).all()
+        ):
+            _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
 
@@ -195,31 +236,36 @@ def draws_of(
 def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:
     """Put an audit's true labels of logged pairs beside a survey's of random ones: logged pairs are then known better.
 
-    The target is parted into logged pairs and others, each with its known size. The others are the survey's; of the
-    logged ones, audit and survey stand for parts in proportion to how many pairs each has of them.
+    The target is parted into pairs that people logged of their own accord and others, each with its known size. The
+    others are the survey's; of the logged ones, audit and survey stand for parts in proportion to how many pairs each
+    has of them. Audited rows that were shown at random are left out; so is an audit of one row, which tells no error.
     """
-    users, items = log.users[audited.rows], log.items[audited.rows]
-    inside = target.holds(users, items)
-    if not inside.any() or draws.logged.all():
+    own = self_selected(log)
+    inside = target.holds(log.users[audited.rows], log.items[audited.rows])
+    if log.unbiased is not None:
+        inside &= ~log.unbiased[audited.rows]
+    count = int(inside.sum())
+    if count < 2 or draws.logged.all():
         return draws
-    users, items, chances = users[inside], items[inside], audited.probabilities[inside]
-    share = float(target.holds(log.users, log.items).sum()) / len(target)
-    own, count = int(draws.logged.sum()), len(users)
+    rows, chances = audited.rows[inside], audited.probabilities[inside]
+    share = float(target.holds(own.users, own.items).sum()) / len(target)
+    both = int(draws.logged.sum()) + count
     shares = np.empty(len(draws))
-    for which, part in ((draws.logged, share * own / (own + count)), (~draws.logged, 1 - share)):
+    for which, part in ((draws.logged, share * (both - count) / both), (~draws.logged, 1 - share)):
         if which.any():
             shares[which] = part * draws.shares[which] / draws.shares[which].sum()
-    of_audit = share * count / (own + count) * (1 / chances) / (1 / chances).sum()
+    of_audit = share * count / both * (1 / chances) / (1 / chances).sum()
     logged = np.concatenate([draws.logged, np.ones(count, bool)])
     return Draws(
-        np.concatenate([draws.users, users]),
-        np.concatenate([draws.items, items]),
+        np.concatenate([draws.users, log.users[rows]]),
+        np.concatenate([draws.items, log.items[rows]]),
         draws.labels.extended(audited.true_labels[inside]),
         np.concatenate([shares, of_audit]),
         np.concatenate([draws.clusters, draws.groups + np.arange(count)]),
         logged,
         draws.facts | {"audited": count},
         logged.astype(np.int64),
+        draws.groups,
     )
 
 

@@ -36,7 +36,8 @@ class Mean:
     base_variance
         Of the base, where a sample stood for the target.
     fitted
-        How many numbers were fitted to the draws to make it.
+        How many numbers were fitted so that its variance is least; others, as the label model's shift, which is
+        fitted to another end, leave it as it is.
     facts
         What to report of it.
     """
@@ -60,11 +61,14 @@ class Mean:
 def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] | None = None) -> Estimate:
     r"""Estimate a mean from its draws.
 
-    With v the draws' shares, :math:`\hat\mu = b + \sum v (x + y d)`. Its variance is that of the sums over clusters,
-    :math:`G/(G-1-m) \sum_g [\sum_{k \in g} v_k (x_k + y_k d_k - \bar e)]^2` where m numbers were fitted, and what the
-    noise rates of noisy answers add. The interval is that of the survey with two likes and two dislikes added, by
-    Student's t on G - 2: at 5% of positives the plain normal one covers too little. They are added where they are
-    likely: each is one of the draws, a like with a chance that rises with what is known of its P(y = 1).
+    With v the draws' shares, :math:`\hat\mu = b + \sum v (x + y d)`. Standard error and interval are the survey's
+    with two likes and two dislikes added, the interval by Student's t on G - 2: at 5% of positives the plain normal one
+    covers too little. With :math:`w = n/(n + 4)`, :math:`\bar e` the mean with these four and m numbers fitted, the
+    survey's part of the variance is that of the sums over clusters and of the four,
+    :math:`w^2 G/(G-1-m) \{\sum_g [\sum_{k \in g} v_k (e_k - \bar e)]^2 +
+    2 \sum_{y=0,1} \sum_k c_{ky} [v_k (x_k + y d_k - \bar e)]^2\}`, :math:`e = x + y d`;
+    the noise rates of noisy answers add theirs. The four are added where they are likely: each is one of the draws, a
+    like with a chance c that rises with what is known of its P(y = 1).
 
     Parameters
     ----------
@@ -77,21 +81,21 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     """
     values = mean.constants + draws.labels.values * mean.slopes
     value = mean.base + float(draws.shares @ values)
-    weight = len(draws) / (len(draws) + 2 * PSEUDO)
+    weight = weight_of(draws)
     middles = [float((draws.shares * part) @ one) / float(draws.shares @ part) for one, part in mean.added()]
     centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / 2
     sums = draws.deviations(values, centre)
     pseudo = sum(float(part @ (draws.shares * (one - centre)) ** 2) for one, part in mean.added())
-    spread = weight**2 * (float(sums @ sums) + PSEUDO * pseudo)
+    added = PSEUDO * pseudo * draws.factor(mean.fitted)
     parts = {
-        "survey": spread * draws.groups / (draws.groups - 1 - mean.fitted),
+        "survey": weight**2 * (draws.variance(sums, mean.fitted) + added),
         "noise_rates": draws.rates_variance(mean.slopes),
         "sample": mean.base_variance,
     }
     error = float(np.sqrt(sum(parts.values())))
     if not np.isfinite(error):
         raise PredictionError("the losses of these predictions are too large to add up their squares")
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + confidence) / 2)) * error
+    reach = float(stdtrit(draws.freedom, (1 + confidence) / 2)) * error
     middle = mean.base + centre
     bounds = min(middle - reach, value), max(middle + reach, value)
     facts = draws.facts | (more or {}) | mean.facts | {"variance": parts}
@@ -106,6 +110,14 @@ def power_of(observed: Array, predicted: Array, draws: Draws) -> float:
     return min(max(float(by_group @ wanted) / spread, 0.0), 1.0) if spread > 0 else 1.0
 
 
+def weight_of(draws: Draws) -> float:
+    """Return n/(n + 4), what the draws weigh beside two likes and two dislikes that are added to them.
+
+    n is how many there are, not what they are worth (Kish): what is added is one of the draws, with its share.
+    """
+    return len(draws) / (len(draws) + 2 * PSEUDO)
+
+
 def intercept(logits: Array, draws: Draws) -> float:
     r"""Return the shift c at which :math:`\sigma(z + c)` has the mean of the survey's labels: a weighted logistic fit.
 
@@ -117,7 +129,7 @@ def intercept(logits: Array, draws: Draws) -> float:
     logits
         z of each draw, shape (n,).
     """
-    weight = draws.effective / (draws.effective + 2 * PSEUDO)
+    weight = weight_of(draws)
     typical = float(draws.shares @ logits)
     wanted = weight * float(draws.shares @ draws.labels.values) + (1 - weight) / 2
     low, high = -50.0 - float(logits.max()), 50.0 - float(logits.min())

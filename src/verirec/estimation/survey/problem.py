@@ -25,6 +25,7 @@ from verirec.losses import NoiseRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import SurveySample
+from verirec.randomness import SAMPLE_STREAM
 
 Array = npt.NDArray[np.float64]
 
@@ -179,7 +180,7 @@ class SurveyProblem:
         if size is None or size >= len(self.target):
             parallel = all(one.parallel for one in losses)
             return [(float(mean), 0.0) for mean in self.target.means_of_sums(sums, parallel=parallel)]
-        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, 3])))
+        q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM])))
         values = [negative + q * difference for negative, difference in of_each]
         return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in values]
 
@@ -219,19 +220,21 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
 
 
 Formula = Callable[[SurveyProblem, Judged], Mean]
-FORMULAS: Final[Mapping[str, Formula]] = {"survey": survey_mean, "survey-ppi": survey_ppi_mean}
+ALONE: Final = "survey"
+FORMULAS: Final[Mapping[str, Formula]] = {ALONE: survey_mean, "survey-ppi": survey_ppi_mean}
 
 
 def judge_by_survey(
     problem: SurveyProblem, losses: Sequence[Losses], names: Sequence[str], confidence: float
 ) -> list[dict[str, Estimate]]:
     """Apply survey estimators to recommenders, or to differences of two: by name, for each of `losses`."""
-    found = problem.judged(losses, on_grid=names != ["survey"])
-    more = problem.facts()
+    # The survey alone needs no label model, which not every log can teach.
+    found = problem.judged(losses, on_grid=any(name != ALONE for name in names))
 
     def at(name: str, one: Losses, judged: Judged) -> Estimate:
         if name == BY_DELTA:
-            return _by_delta(problem, one, judged, confidence, more)
+            return _by_delta(problem, one, judged, confidence, problem.facts())
+        more = None if name == ALONE else problem.facts()
         return inferred(FORMULAS[name](problem, judged), problem.draws, confidence, more)
 
     return [{name: at(name, one, judged) for name in names} for one, judged in zip(losses, found, strict=True)]
@@ -262,19 +265,19 @@ def survey_results(
     """
     if not names:
         return [{} for _ in losses]
-    if options.get("audited") is not None and "survey" in names:
+    if options.get("audited") is not None and ALONE in names:
         # The survey alone is alone.
-        alone = survey_results(losses, ["survey"], survey, log, noise, **(options | {"audited": None}))
-        others = [name for name in names if name != "survey"]
+        alone = survey_results(losses, [ALONE], survey, log, noise, **(options | {"audited": None}))
+        others = [name for name in names if name != ALONE]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
-    if isinstance(noise, NoiseRegion) and not survey.noisy and BY_DELTA in names:
-        # It rests on the log's labels, whose noise the others need not know of.
-        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, None, **options)
-        ranges = _over_corners(losses, [BY_DELTA], survey, log, noise, **options)
+    if isinstance(noise, NoiseRegion) and BY_DELTA in names:
+        # It rests on the log's labels, whose noise the others need not know of; and its weights may peak inside.
+        rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, noise, **options)
+        ranges = _over_points(losses, [BY_DELTA], survey, log, noise.lattice, **options)
         return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
     if isinstance(noise, NoiseRegion) and survey.noisy:
-        return _over_corners(losses, names, survey, log, noise, **options)
+        return _over_points(losses, names, survey, log, noise.corners, **options)
     return [
         dict(one)
         for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
@@ -294,16 +297,16 @@ def _at_rates(
     return judge_by_survey(SurveyProblem.of(survey, log, rates, **options), losses, names, confidence)
 
 
-def _over_corners(
+def _over_points(
     losses: Sequence[Losses],
     names: Sequence[str],
     survey: SurveySample,
     log: FeedbackLog,
-    region: NoiseRegion,
+    points: Sequence[Rates],
     **options: Any,
 ) -> list[dict[str, Estimate | EstimateRange]]:
-    """Apply survey estimators at the corners of a region of noise rates, and take the range."""
-    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in region.corners]
+    """Apply survey estimators at some noise rates, and take the range."""
+    found = [_at_rates(losses, names, survey, log, rates, **options) for rates in points]
     return [
         {name: EstimateRange.over([point[at][name] for point in found]) for name in names} for at in range(len(losses))
     ]

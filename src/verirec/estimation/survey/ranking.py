@@ -52,7 +52,7 @@ def ranking_by_survey(
     ranked = RankedTarget(values, target, max(depths))
     kept = survey.select(target.holds(survey.users, survey.items)) if len(target.left_out) else survey
     places = ranked.places(kept.users, kept.items)
-    spans = _spans(kept, places, max(depths), ranked)
+    spans = not survey.best and _spans(kept, places, max(depths), ranked)
     problem = SurveyProblem.of(survey, log, rates, exclude=exclude, of_all=spans)
     found = _Surveyed(ranked, problem, places, tuple(depths), spans, confidence)
     return found.estimates()
@@ -180,7 +180,7 @@ class _Surveyed:
         sums = totals(draws.clusters, (of_hits - recall * of_liked) / liked, draws.groups)
         slopes = (by_hit - recall * per_user * draws.shares) / liked
         parts = {
-            "survey": float(sums @ sums) * draws.groups / max(draws.groups - 3, 1),
+            "survey": draws.variance(sums, 2),
             "noise_rates": draws.rates_variance(slopes / draws.shares),
             "sample": mean.base_variance * (all_of / liked) ** 2,
         }

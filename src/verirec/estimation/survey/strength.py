@@ -22,7 +22,7 @@ from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.nuisance.surveys import SurveySample
-from verirec.randomness import RandomState, as_generator
+from verirec.randomness import FOLDS_STREAM, RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 
@@ -113,35 +113,34 @@ class LoggedTaste:
     ----------
     log
         Rows that people chose themselves.
-    rates
-        Of its noise, if known.
+    labels
+        Of the rows, corrected.
+    model
+        Of z.
+    features
+        (1, z) of the rows, z from models that have not seen them; shape (n, 2).
     odds
         w of each row, shape (n,).
-    seed
-        Of the folds.
     """
 
     log: FeedbackLog
-    rates: Rates | None
+    labels: CorrectedLabels
+    model: LabelProbabilities
+    features: Array
     odds: Array
-    seed: int
 
-    @cached_property
-    def labels(self) -> CorrectedLabels:
-        """Corrected ones."""
-        return correct_labels(self.log.labels, self.rates, self.log.users, self.log.items, log=self.log.fingerprint)
-
-    @cached_property
-    def model(self) -> LabelProbabilities:
-        """Of z."""
-        return LabelModel().fit(self.log, np.ones(len(self.log)), self.rates)
-
-    @cached_property
-    def features(self) -> Array:
-        """(1, z) of the rows, z from models that have not seen them; shape (n, 2)."""
-        random = np.random.default_rng([self.seed, 4])
-        held_out = LabelModel().cross_fit(self.log, np.ones(len(self.log)), _FOLDS, random, self.rates)
-        return np.stack([np.ones(len(self.log)), logit(held_out)], axis=1)
+    @classmethod
+    def of(cls, log: FeedbackLog, rates: Rates | None, odds: Array, seed: int) -> LoggedTaste:
+        """Fit the label model to a log, at its noise rates if they are known; `seed` is that of the folds."""
+        ones, random = np.ones(len(log)), np.random.default_rng([seed, FOLDS_STREAM])
+        held_out = LabelModel().cross_fit(log, ones, _FOLDS, random, rates)
+        return cls(
+            log,
+            correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint),
+            LabelModel().fit(log, ones, rates),
+            np.stack([ones, logit(held_out)], axis=1),
+            odds,
+        )
 
     @cached_property
     def weights(self) -> Array:
@@ -176,10 +175,8 @@ class LoggedTaste:
         return np.asarray(self.fitted.inverse @ (self.features * self.weights[:, None]).T @ slopes.T)
 
     def weighted(self, odds: Array) -> LoggedTaste:
-        """Return the same log's with other weights; what does not depend on these is kept."""
-        found = LoggedTaste(self.log, self.rates, odds, self.seed)
-        found.__dict__.update({name: getattr(self, name) for name in ("labels", "model", "features")})
-        return found
+        """Return the same log's with other weights."""
+        return replace(self, odds=odds)
 
     def at(self, coefficients: Array) -> LabelProbabilities:
         """Return the probabilities of all pairs at some (a, b)."""
@@ -222,7 +219,7 @@ class Tilt:
             How likely each row was to be logged, by user and item alone, shape (n,).
         """
         odds = (1 - p) / p
-        found = cls(LoggedTaste(log, rates, odds, seed), draws)
+        found = cls(LoggedTaste.of(log, rates, odds, seed), draws)
         liked = found.taste.liked
 
         def at(delta: float) -> Tilt:
@@ -287,7 +284,7 @@ class Tilt:
         groups = self.draws.groups
         sums = np.stack([totals(self.draws.clusters, column, groups) for column in by_draw.T], axis=1)
         by_row = self.taste.row_influence @ by_taste.T
-        found = sums.T @ sums * groups / (groups - 1) + by_row.T @ by_row
+        found = sums.T @ sums * self.draws.factor() + by_row.T @ by_row
         if self.taste.labels.covariance is not None and by_rate.shape[1]:
             found = found + by_rate @ self.taste.labels.covariance @ by_rate.T
         return np.asarray(found)
@@ -373,6 +370,6 @@ def selection_strength(
     seed = int(as_generator(random_state).integers(2**32))
     tilt = Tilt.settled(own, rates, draws, p, seed)
     level, value, error = checked_confidence(confidence), tilt.delta, tilt.standard_error()
-    reach = float(stdtrit(max(draws.groups - 2, 1), (1 + level) / 2)) * error
+    reach = float(stdtrit(draws.freedom, (1 + level) / 2)) * error
     facts = draws.facts | {"unlogged": len(tilt.unlogged), "odds_ratio": float(np.exp(value))}
     return SelectionStrength(value, error, (value - reach, value + reach), level, tilt.slopes(), facts)

@@ -103,11 +103,14 @@ class Target:
         return np.asarray(total / len(self))
 
     def sample(self, size: int, random: np.random.Generator) -> tuple[Positions, Positions]:
-        """Draw pairs uniformly, with replacement; fewer than `size`, by those that are left out."""
-        places, items = self.grid.sample(size, random)
-        users = self.users[places]
-        inside = self.holds(users, items)
-        return users[inside], items[inside]
+        """Draw pairs uniformly, with replacement; about `size` less those that are left out, and at least 2."""
+        while True:
+            places, items = self.grid.sample(size, random)
+            users = self.users[places]
+            inside = self.holds(users, items)
+            if inside.sum() >= 2 or len(self) == 0:
+                return users[inside], items[inside]
+            size = min(2 * size, self.grid.n_cells)
 
 
 def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
@@ -127,12 +130,15 @@ def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]
     return cell_keys(*pair_positions(exclude[0], exclude[1], shape), shape[1])
 
 
-def training_rows(exclude: Any) -> int:
-    """Count the rows of logs among the pairs to leave out: what was trained on, and could have been held out."""
+def training_rows(exclude: Any, shape: tuple[int, int]) -> int:
+    """Count the pairs of logs among those to leave out: what was trained on, and could have been held out.
+
+    A pair that several logs have counts once.
+    """
     if isinstance(exclude, FeedbackLog):
         return len(exclude)
-    logs = exclude if isinstance(exclude, Sequence) else ()
-    return sum(len(part) for part in logs if isinstance(part, FeedbackLog))
+    logs = [part for part in exclude if isinstance(part, FeedbackLog)] if isinstance(exclude, Sequence) else []
+    return len(np.unique(excluded_keys(logs, shape))) if logs else 0
 
 
 def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,9 @@ from verirec.exceptions import AuditError, DataError, EmptyLogError, NoiseRateWa
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int8]
 
+_LEAST: Final = 1e-12
+"""A probability below which one over it, squared, says nothing any more."""
+
 
 class Wording(NamedTuple):
     """How messages speak of a sample, and the class of a refusal."""
@@ -75,11 +78,11 @@ def checked_probabilities(words: Wording, given: Any, count: int) -> Array:
     if len(values) != count:
         raise words.error(f"{words.one}'s probabilities must be one a pair, {count:,}; got {len(values):,}")
     # One over a weight that was written with few digits can be a little above 1.
-    wrong = ~((values > 0) & (values <= 1 + 1e-6))
+    wrong = ~((values >= _LEAST) & (values <= 1 + 1e-6))
     if wrong.any():
         raise words.error(
-            f"the {words.name}'s probabilities must be above 0 and at most 1; {int(wrong.sum()):,} of {count:,} are "
-            f"not (first: {values[wrong][0]:g})"
+            f"the {words.name}'s probabilities must be above 0 (at least {_LEAST:g}) and at most 1; "
+            f"{int(wrong.sum()):,} of {count:,} are not (first: {values[wrong][0]:g})"
         )
     return np.minimum(values, 1.0)
 

@@ -70,6 +70,8 @@ class AuditNoiseRates:
     >>> rates = AuditNoiseRates().fit(world.log, audit=audit)
     >>> round(rates.rho01, 2), round(rates.rho10, 2)
     (0.23, 0.08)
+    >>> rates.source
+    'an audit of 500 pairs'
     """
 
     method: Literal["joint", "direct"] = "joint"
@@ -156,6 +158,7 @@ class AuditNoiseRates:
                     NoiseRateWarning,
                 )
         facts |= {"method": f"audit, {self.method}", "audited": len(rows), "weighted": weights is not None}
+        facts["source"] = f"an audit of {len(rows):,} pairs"
         half_width = float(ndtri(0.975) * np.sqrt(np.diag(np.array(covariance)).max()))
         if half_width > ROUGH:
             warn_caller(
@@ -229,13 +232,13 @@ class AuditNoiseRates:
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 
-def rates_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propensities) -> tuple[NoiseRates, str]:
-    """Estimate one pair of rates, weighted where labels decide what is logged; and say what they rest on."""
+def rates_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propensities) -> NoiseRates:
+    """Estimate one pair of rates, weighted where labels decide what is logged."""
     weights = propensities if propensities.depends_on_label else None
     rates = AuditNoiseRates().fit(log, audit=audit, propensities=weights)
     if not isinstance(rates, NoiseRates):
         raise AuditError("rates by group were not asked for")
-    return rates, f"an audit of {rates.diagnostics['audited']:,} pairs"
+    return rates
 
 
 def _warn_of_disagreement(

@@ -41,8 +41,8 @@ class ReaskNoiseRates:
     r"""Estimate the noise rates from second answers to logged pairs, with their covariance; no truth is needed.
 
     Rows are sorted into strata by a cross-fitted score. Of a stratum with a share m of positive labels, the two answers
-    differ, one way as often as the other, with probability
-    :math:`\rho_{10} (1 - \rho_{01}) + (\rho_{01} - \rho_{10}) m`: strata that differ in m tell both rates, by maximum
+    are like and dislike with probability :math:`c = \rho_{10} (1 - \rho_{01}) + (\rho_{01} - \rho_{10}) m`, and dislike
+    and like with the same, so that 2c of them differ: strata that differ in m tell both rates, by maximum
     likelihood of all the log's labels and the second answers (Hui and Walter, "Estimating the error rates of
     diagnostic tests", Biometrics 1980).
 

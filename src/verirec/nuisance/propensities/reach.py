@@ -7,7 +7,7 @@ of the k differ from the others' by one standard deviation, which is about as mu
 by :math:`\delta_k` standard errors, and the skewness of what is left is :math:`\gamma_k`:
 
 .. math:: \delta_k = k / \sqrt{V_k}, \quad V_k = \sum_{rest} (1 - p)/p, \quad
-          \gamma_k = \sum_{rest} (1 - p)/p^2 / V_k^{3/2}
+          \gamma_k = \sum_{rest} (1 - p)(1 - 2p)/p^2 / V_k^{3/2}
 
 A 95% interval then holds the truth in about :math:`\Phi(z - \delta_k) - \Phi(-z - \delta_k) - .25\,\gamma_k^2`, whose
 last term is that of the Edgeworth expansion of a studentised sum (Hall 1992, "The bootstrap and Edgeworth expansion",
@@ -75,7 +75,7 @@ def reach(propensities: Array, used: Array, counts: Array, *, unlike: float = 1.
     p, raised, counts = propensities[order], np.maximum(used[order], _LEAST), counts[order]
     kept = p / raised
     variance = _from_here_on(counts * kept * (1 - p) / raised)
-    third = _from_here_on(counts * kept * (1 - p) / raised**2)
+    third = _from_here_on(counts * kept * (1 - p) * (1 - 2 * p) / raised**2)
     lost = np.append(0.0, np.cumsum(counts))[:-1] + _from_here_on(counts * (1 - kept))
     spread = np.sqrt(np.maximum(variance, _LEAST))
     off = unlike * lost / spread

@@ -42,7 +42,7 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     found: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VerirecWarning)
-        audited = rates_from_audit(noisy, problem.audit(seed), problem.weights.constants)[0]
+        audited = rates_from_audit(noisy, problem.audit(seed), problem.weights.constants)
         fitted = _part(problem.weights.named(setting.get("propensities", _DEFAULT_PROPENSITIES)), share)
     used = audited if study.rates == "audit" else rates
     began, cpu = time.perf_counter(), time.process_time()
