@@ -121,8 +121,8 @@ def assess(
         liked, strength = evidence.liked(), evidence.strength()
         progress("Looking for wrong labels")
         noise, pairs, judging = evidence.noise, evidence.pairs, evidence.judging.log
-        told = isinstance(noise, NoiseRegion)
-        suspects = None if told else find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
+        rates = None if isinstance(noise, NoiseRegion) else noise
+        suspects = None if rates is None else find_suspect_labels(pairs.log, rates, random_state=evidence.seed)
         progress("Working out what to ask")
         plan = propose(found.predictions, judged, evidence)
     return Assessment(
