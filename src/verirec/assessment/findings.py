@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -157,6 +157,8 @@ class Findings:
         Names of recommenders that were trained on the rows that were not held out.
     calibrated
         Recommenders whose scores were made probabilities, and by how many logged rows, which do not judge.
+    searches
+        What was tried and chosen for those of them whose parameters were searched for.
     recommenders, comparisons
         By name; every two of them that can be compared.
     incomparable
@@ -202,4 +204,5 @@ class Findings:
     excludes: bool = False
     trained: tuple[str, ...] = ()
     calibrated: Mapping[str, int] = field(default_factory=dict)
+    searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

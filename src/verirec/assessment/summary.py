@@ -40,6 +40,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "pairs_to_ask_about": None if found.plan is None else len(found.plan),
         "trained": list(found.trained),
         "calibrated": dict(found.calibrated),
+        "searches": dict(found.searches),
         "conclusions": conclusions(found),
         "warnings": list(found.warnings),
     }

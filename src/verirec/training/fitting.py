@@ -12,7 +12,7 @@ from torch import Tensor
 
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import NoMinimumError, TrainingError
-from verirec.models import FactorModel, Model, Penalties, build_model
+from verirec.models import FactorModel, Model, build_model
 from verirec.training.bounds import penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
@@ -167,12 +167,7 @@ def _learners(
     def learner(spec: ModelSpec) -> Learner:
         model = (spec.make() if spec.make is not None else built(spec)).to(data.device)
         spec.start(model, data)
-        penalties = Penalties(
-            constants=spec.penalty * settings.penalty_constants,
-            factors=spec.penalty * settings.penalty_factors,
-            features=spec.penalty * settings.penalty_features,
-        )
-        return Learner(model, penalties, settings.learning_rate, rows)
+        return Learner(model, settings.penalties(spec.penalty), settings.learning_rate, rows)
 
     return {name: learner(spec) for name, spec in ({"prediction": ModelSpec(0)} | dict(specs)).items()}
 
@@ -195,7 +190,7 @@ def _insist_on_minimum(settings: TrainingSettings, bound: float, has_factors: bo
             f"with penalty_factors={settings.penalty_factors:g} the loss of {settings.name} may have no minimum: "
             f"take at least {bound:.3g}, {remedy}"
         )
-    if min(settings.penalty_constants, settings.penalty_features) == 0:
+    if settings.penalties().least_of_constants_and_features == 0:
         raise NoMinimumError(
             f"without penalties of constants and features the loss of {settings.name} may have no minimum: "
             f"take some above 0, {remedy}"

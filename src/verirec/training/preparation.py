@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from verirec.randomness import same_state
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
-from verirec.training.side_information import side_information
+from verirec.training.side_information import Learnt, side_information
 from verirec.training.validation import Validator
 
 
@@ -56,6 +56,13 @@ class Preparation:
     h: CellValues | None
     threads: int
 
+    def on_all_rows(self, settings: TrainingSettings, rates: Rates | None) -> Preparation:
+        """Return the same with no rows held out, and noise rates that stay: those that a first fit ended with."""
+        old = self.data
+        data = TrainingData(self.log, self.propensities, old.batch_size, old.grid_cells, old.seed, old.device)
+        side = side_information(self.log, settings.exposure_covariates, old.device, features=settings.takes_features)
+        return replace(self, rates=rates, validator=None, data=data, side=side, h=None)
+
     def schedule(self, settings: TrainingSettings) -> RateSchedule:
         """Return the noise rates as training goes on, known or learnt."""
         if self.h is None:
@@ -69,6 +76,7 @@ def prepare(
     noise_rates: Rates | None,
     audit: AuditSample | None,
     propensities: Any,
+    learnt: Learnt | None = None,
 ) -> Preparation:
     """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
     if noise_rates is not None and audit is not None:
@@ -90,7 +98,9 @@ def prepare(
     data = TrainingData(
         trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
     )
-    side = side_information(log, fitted, device) if settings.takes_features else SideInformation()
+    side = side_information(
+        trained_on, settings.exposure_covariates, device, features=settings.takes_features, learnt=learnt
+    )
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
 

@@ -49,6 +49,8 @@ class TrainingReport:
         methods by: `verirec.estimate` on a held-out log has an interval.
     penalty_bound
         The factor penalty from which on the loss surely has a minimum.
+    search
+        What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
     """
 
     method: str
@@ -60,6 +62,13 @@ class TrainingReport:
     validation_error: float
     validation_estimator: str | None
     penalty_bound: float
+    search: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def trained_with(self) -> dict[str, Any]:
+        """Parameters of the method that trained the model: those that a search chose, where there was one."""
+        found: dict[str, Any] = self.parameters if self.search is None else self.search["parameters"]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,11 +270,11 @@ class Recommender:
         (1, 5)
         """
         rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
-        rates = self.noise_rates if self.report.parameters["correction"] != "none" else None
+        rates = self.noise_rates if self.report.trained_with["correction"] != "none" else None
         features = None
         if ratings.user_features is not None and self.user_scale is not None:
             features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
-        model = fold_in(self.model, rows, items, self.cold_users, self.report.parameters, rates, features)
+        model = fold_in(self.model, rows, items, self.cold_users, self.report.trained_with, rates, features)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
         return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
