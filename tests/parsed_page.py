@@ -98,7 +98,7 @@ KINDS = {
     "corrected": IF_NOT_TASTE,
     "survey-ppi": "by the survey",
     "audited-dr": "by the audit",
-    "range": "range: whatever taste did",
+    "range": "range, if liked pairs are logged at 1 to 20 times the odds of others",
 }
 
 

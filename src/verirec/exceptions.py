@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -200,6 +202,15 @@ class MissingExtraWarning(VerirecWarning):
 
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
+
+
+@contextmanager
+def naming(name: str, errors: type[VerirecError] = VerirecError) -> Iterator[None]:
+    """Say which recommender an error, if of such a kind, is about."""
+    try:
+        yield
+    except errors as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def warn_caller(message: str, category: type[VerirecWarning]) -> None:

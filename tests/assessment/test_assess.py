@@ -701,3 +701,39 @@ def test_an_error_of_one_recommender_names_it(world, recommenders, wrong, error,
         error,
         f"^the third: .*({message})",
     )
+
+
+# Scores that are not probabilities
+
+
+def test_only_scores_that_are_no_probabilities_are_calibrated_and_they_are_named(world, recommenders):
+    given = recommenders | {"stars": 1 + 4 * recommenders["sharp"]}
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world), calibrate="platt")
+    rest, apart = vr.split(world.log, 0.2, random_state=0)
+    assert found.calibrated == assessment_summary(found)["calibrated"] == {"stars": len(apart)}
+    told = f"Scores that are not probabilities were made such for stars (by {len(apart):,} logged rows); the other"
+    assert any(sentence.startswith(told) for sentence in conclusions(found))
+    p = known(world).thinned(len(rest) / len(world.log))
+    for name in recommenders:
+        own = vr.estimate(given[name], rest, propensities=p, noise_rates=RATES)["ome-dr"]
+        assert found.recommenders[name].estimates["ome-dr"].value == pytest.approx(own.value, rel=1e-12)
+
+
+def test_where_all_are_probabilities_calibrating_changes_nothing(world, recommenders, found):
+    same = assess(world.log, recommenders, noise_rates=RATES, propensities=known(world), calibrate="platt")
+    assert same.calibrated == {}
+    assert figures(same.recommenders["sharp"].estimates) == figures(found.recommenders["sharp"].estimates)
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+def test_scores_stay_scores_with_a_clip(world, recommenders, loss):
+    given = {"sharp": recommenders["sharp"], "stars": 1 + 4 * recommenders["sharp"]}
+    found = assess(world.log, given, noise_rates=RATES, propensities=known(world), clip=1e-6, loss=loss)
+    assert found.recommenders["stars"].estimates is None
+    assert found.comparisons == []
+
+
+def test_its_repr_is_one_short_line(found):
+    assert repr(found) == (
+        f"Assessment({len(found.log):,} rows, 2 recommenders, by known propensities: 1 of 1 differences established)"
+    )

@@ -14,11 +14,12 @@ import verirec as vr
 from parsed_page import IF_NOT_TASTE, KINDS, Page, as_shown, check_estimates_table
 from verirec.assessment import Origin, assess, assessment_summary, conclusions, evidence
 from verirec.assessment.page import assessment_page
-from verirec.assessment.sentences import coverage
+from verirec.assessment.remarks import coverage
 from verirec.exceptions import SurveyError
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
+IF_TASTE = "If liked pairs are logged at 1 to 20 times the odds of others"
 EVIL = ["<script>alert(1)</script>", "a & b", '" onload="x', "$\\frac$", "cheap $5, dear $9", "</svg><b>", "-->"]
 MEBIBYTE = 1 << 20
 
@@ -206,6 +207,8 @@ def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, page
         assert delta["odds_ratio"]["value"] == pytest.approx(np.exp(delta["value"]))
         assert set(delta["slopes"]) == {"activity", "popularity"}
         assert f"people log what they like {delta['odds_ratio']['value']:.2g} times as readily" in pages[name].text
+        # Without noise rates it takes the labels as true, and says so.
+        assert ("if the logged labels are true, people log" in pages[name].text) == (name == "surveyed")
 
 
 BASES = {
@@ -337,7 +340,7 @@ def test_the_share_of_liked_pairs_is_told_with_its_interval_or_as_a_range(pages,
     else:
         low, high = (f"{100 * corrected[end]:.1f}%" for end in ("low", "high"))
         shown = f"{100 * corrected['value']:.1f}% ({low} to {high})"
-    by = {"survey": "By the survey", "range": "Whatever taste did"}.get(summaries[name]["basis"], "Corrected")
+    by = {"survey": "By the survey", "range": IF_TASTE}.get(summaries[name]["basis"], "Corrected")
     said = f"{100 * as_logged:.1f}% of the logged labels are positive. {by}, {shown} of all pairs are liked."
     assert said in pages[name].text
 
@@ -365,10 +368,11 @@ def test_given_and_audited_rates_are_told_with_their_intervals(pages, summaries)
 @pytest.mark.parametrize("name", ["region", "nobody, region"])
 def test_a_region_is_told_with_what_to_do_next(pages, summaries, assessments, name):
     most = {rate: summaries[name]["noise_rates"][rate][1] for rate in ("rho01", "rho10")}
-    assert f"Up to {100 * most['rho01']:.1f}% of the likes may be logged as dislikes" in pages[name].text
-    assert f"up to {100 * most['rho10']:.1f}% of the dislikes as likes" in pages[name].text
+    assert "If noise is the same for all pairs of a class, at most" in pages[name].text
+    assert f"at most {100 * most['rho01']:.1f}% of the likes are logged as dislikes" in pages[name].text
+    assert f"at most {100 * most['rho10']:.1f}% of the dislikes as likes" in pages[name].text
     found = assessments[name]
-    what = "random pairs" if found.recommenders else "the logged pairs"
+    what = "pairs, chosen by verirec plan" if found.recommenders else "the logged pairs"
     assert (found.plan is None) == (name == "region")
     assert found.plan is None or re.search(rf"An? (survey|audit) of {len(found.plan):,} (of )?{what}", pages[name].text)
     assert "Labels that are probably wrong" not in pages[name].text
@@ -602,6 +606,21 @@ def test_an_assessment_goes_on_where_delta_cannot_be_told(world, recommenders, m
     found = assess(world.log, recommenders, survey=vr.SurveySample(*asked, world.at(*asked).true_labels))
     assert assessment_summary(found)["selection"]["delta"] is None
     assert "times as readily" not in assessment_page(found)
+
+
+def test_what_only_matters_without_a_survey_is_folded_away_with_one(pages):
+    for name, page in pages.items():
+        assert ("assumptions" in page.ids) == (name in ("surveyed", "surveyed and audited"))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_cells_of_two_lines_are_explained(pages, name):
+    assert "the second line is its 95% interval" in pages[name].text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_sentence_on_the_page_speaks_in_flags(pages, name):
+    assert not re.search(r"(?<![-\w])--[a-z]", pages[name].text)
 
 
 def test_what_auto_tried_is_on_the_page():

@@ -10,7 +10,7 @@ import pytest
 
 import verirec as vr
 from verirec.assessment import Comparison, assess, conclusions
-from verirec.assessment.sentences import coverage
+from verirec.assessment.remarks import coverage
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -274,8 +274,9 @@ def test_a_log_alone_says_that_it_cannot_tell_what_it_leaves_open_and_what_to_as
     for name, one in alone.recommenders.items():
         low, high = one.estimates["range"].interval
         assert f"between {low:.3f} and {high:.3f} for {name}" in second
-    assert third.startswith(f"A survey of {len(alone.plan):,} random pairs would give ±{alone.plan.half_width:.2g}")
-    assert "verirec plan chooses them" in third
+    assert third.startswith(
+        f"A survey of {len(alone.plan):,} pairs, chosen by verirec plan, would give ±{alone.plan.half_width:.2g}"
+    )
     assert not [sentence for sentence in alone.conclusions if " is better than" in sentence]
 
 
@@ -288,7 +289,9 @@ def test_a_log_whose_noise_was_asked_about_is_not_alone(alone):
 def test_of_one_recommender_a_log_alone_cannot_tell_how_good_it_is(world, recommenders):
     found = assess(world.log, {"sharp": recommenders["sharp"]}, noise_rates=RATES)
     assert found.conclusions[0] == "This log alone cannot tell how good sharp is."
-    assert f"A survey of {len(found.plan):,} random pairs would give ±0.03" in " ".join(found.conclusions)
+    assert f"A survey of {len(found.plan):,} pairs, chosen by verirec plan, would give ±0.03" in " ".join(
+        found.conclusions
+    )
 
 
 @pytest.mark.parametrize(("count", "rest"), [(4, False), (5, True)])

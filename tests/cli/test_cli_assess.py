@@ -160,7 +160,7 @@ def test_the_summary_has_the_schema_of_the_interface(assessing, tmp_path):
 def test_without_true_labels_it_says_how_many_to_ask_about(assessing, tmp_path):
     code, output, errors = assessing("plain.csv", *BOTH)
     assert (code, errors) == (0, "")
-    (asked,) = re.findall(r"A survey of ([\d,]+) random pairs", output)
+    (asked,) = re.findall(r"A survey of ([\d,]+) pairs, chosen by verirec plan", output)
     assert int(asked.replace(",", "")) == summary_in(tmp_path / "out")["pairs_to_ask_about"] > 10
     assert summary_in(tmp_path / "out")["recommenders"]["sharp"]["ome-dr"]["value"] is None
 

@@ -619,6 +619,23 @@ def test_scores_are_calibrated_on_rows_apart(figures, folder, stars, method, los
     assert shown["ranking"]["stars"] == ranked_by_python(folder)
 
 
+def test_probabilities_are_not_calibrated_and_those_that_were_are_named(figures, estimate, folder, stars):
+    both = "log.csv", "--predictions", stars, "--predictions", "mine=matrix.npy", "--calibrate", "platt"
+    shown = figures(*both)
+    assert (
+        shown["recommenders"]["mine"] == figures("log.csv", "--predictions", "mine=matrix.npy")["recommenders"]["mine"]
+    )
+    rows = len(vr.split(vr.read_log(folder / "log.csv"), 0.2, random_state=0)[1])
+    assert shown["calibrated"] == {"stars": rows}
+    assert f"stars's scores are not probabilities; {rows:,} rows made them such" in estimate(*both)[1]
+
+
+def test_a_clip_makes_no_probabilities_and_the_error_names_the_recommender(estimate, stars):
+    code, output, errors = estimate("log.csv", "--predictions", stars, "--clip", 1e-6)
+    assert (code, output) == (2, "")
+    assert re.fullmatch(r"verirec: stars: --clip 1e-06 is for probabilities that are 0 or 1; these [^\n]+\n", errors)
+
+
 def test_scores_of_logged_pairs_can_be_calibrated(figures, folder, tmp_path):
     header, *lines = (folder / "logged.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines]

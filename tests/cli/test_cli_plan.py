@@ -27,6 +27,7 @@ def folder(tmp_path_factory, world):
     np.save(place / "sharp.npy", 0.1 + 0.8 * world.preferences)
     np.save(place / "blunt.npy", 0.4 + 0.2 * world.preferences)
     np.save(place / "ones.npy", np.ones((90, 100)))
+    np.save(place / "stars.npy", 1 + 4 * np.random.default_rng(0).random((90, 100)))
     (place / "pilot.csv").write_text(
         "user,item,true_label\n"
         + "".join(f"u{7 * k % 90:02},{k},{world.true_labels[7 * k % 90, k]}\n" for k in range(100))
@@ -116,6 +117,8 @@ MISTAKES = [
     ((*SHARP, "--purpose", "ndcg@"), "purpose must be one of"),
     ((*SHARP, "--half-width", 0.0001), "more than the 9,000 that there are"),
     (("--predictions", "ones=ones.npy"), "--clip 1e-6 would keep them inside"),
+    (("--predictions", "stars=stars.npy"), "stars: its scores are not probabilities"),
+    (("--predictions", "stars=stars.npy"), "plan for its ranking, --purpose ndcg@5, or make"),
     (("--predictions", "sharp"), "--predictions must be NAME=FILE"),
     ((*SHARP, "--pilot", "nope.csv"), "no file 'nope.csv'"),
     (("--budget", "many"), "Invalid value for '--budget'"),

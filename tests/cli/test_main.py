@@ -222,3 +222,22 @@ def test_an_empty_name_is_no_place_to_write_to(run, tmp_path, monkeypatch, argum
     assert one_line(errors)
     assert "'--out': it must name a place to write to; got nothing" in errors
     assert list(tmp_path.iterdir()) == []
+
+
+REPEATS = [
+    (("assess", "log.csv", "--survey", "a.csv", "--survey", "b.csv"), "--survey was given twice: put the answers into"),
+    (("estimate", "log.csv", "--audit=a.csv", "--audit", "b.csv"), "--audit was given twice: put the answers into one"),
+    (("estimate", "log.csv", "-k", "3", "--k", "5"), "--k was given twice: give it once"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REPEATS, ids=[message[:10] for _, message in REPEATS])
+def test_an_option_of_one_value_given_twice_is_refused(run, arguments, message):
+    code, output, errors = run(*arguments)
+    assert (code, output) == (2, "")
+    assert one_line(errors)
+    assert message in errors
+
+
+def test_an_option_of_several_values_may_be_repeated(run):
+    assert "twice" not in run("estimate", "no.csv", "--predictions", "a=a.csv", "--predictions", "b=b.csv")[2]

@@ -15,7 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 import verirec as vr
 from refusals import check_refusal
 from verirec.data.predictions import as_predictions
-from verirec.estimation.calibration import apart_for_calibration, are_probabilities
+from verirec.estimation.calibration import apart_for_calibration, are_probabilities, need_calibration
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import LabelError, ParameterError, PositionError, PredictionError, ScoreWarning, SurveyError
 
@@ -299,3 +299,8 @@ def test_factors_that_are_logits_are_not_told_of(world):
     vr.estimate(factors_with(np.zeros(SHAPE)), world.log)
     vr.estimate(factors_with(expit(-3 * z), link="identity"), world.log)
     vr.estimate(expit(-3 * z), world.log)
+
+
+def test_factors_that_are_no_logits_need_calibration_and_logits_do_not(world, stars):
+    assert need_calibration(factors_with(-stars), world.log)
+    assert not need_calibration(factors_with(logit(np.clip(world.preferences, 0.05, 0.95))), world.log)

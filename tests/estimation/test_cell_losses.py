@@ -128,3 +128,14 @@ def test_a_clip_is_named_only_where_it_would_help(loss, clip):
     values.cells = lambda users, items: np.full(np.broadcast(users, items).shape, np.nan)
     losses = CellLosses(values, get_loss(loss), clip=clip)
     check_refusal(lambda: losses.of_rows(USERS, ITEMS), PredictionError, r" loss needs .* are not \(first: [^;]*\)$")
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+def test_a_clip_makes_no_probabilities_of_scores(loss):
+    scores = np.full(SHAPE, 0.5)
+    scores[1, 2] = 7.0
+    losses = losses_of(scores, loss, clip=1e-6)
+    check_refusal(lambda: losses.of_rows(USERS, ITEMS), PredictionError, "from 0.5 to 7; these look like scores")
+    # One that is 1 but for rounding is a probability.
+    scores[1, 2] = 1 + 1e-9
+    assert np.isfinite(losses_of(scores, loss, clip=1e-6).of_rows(USERS, ITEMS)).all()

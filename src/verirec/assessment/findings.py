@@ -155,6 +155,8 @@ class Findings:
         Whether there are pairs that are not spoken of.
     trained
         Names of recommenders that were trained on the rows that were not held out.
+    calibrated
+        Recommenders whose scores were made probabilities, and by how many logged rows, which do not judge.
     searches
         What was tried and chosen for those of them whose parameters were searched for.
     recommenders, comparisons
@@ -201,5 +203,6 @@ class Findings:
     truth: Mapping[str, float] = field(default_factory=dict)
     excludes: bool = False
     trained: tuple[str, ...] = ()
+    calibrated: Mapping[str, int] = field(default_factory=dict)
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

@@ -18,8 +18,9 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.range_sentences import open_from
-from verirec.assessment.sentences import about_taste, conclusions, coverage
+from verirec.assessment.range_sentences import open_from, supposed
+from verirec.assessment.remarks import about_taste, coverage
+from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.pages.figures import as_svg
@@ -35,7 +36,7 @@ Kinds = dict[str, Estimate | EstimateRange]
 def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
     """Return the self-contained HTML page."""
     measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
-    kinds = {name: _kinds(one) for name, one in found.recommenders.items() if one.estimates is not None}
+    kinds = {name: _kinds(one, found) for name, one in found.recommenders.items() if one.estimates is not None}
     return render(
         "verirec.assessment",
         template,
@@ -43,6 +44,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         conclusions=conclusions(found),
         coverage={name: coverage(found, one) for name, one in found.recommenders.items()},
         about_taste=about_taste(found),
+        supposed=supposed(found),
         open_from=lambda one: open_from(one, found),
         kinds=kinds,
         rankings=_rankings(found),
@@ -66,18 +68,19 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
 HEADLINE_WORDS: Final[dict[str, str]] = {
     "survey-ppi": "by the survey",
     "audited-dr": "by the audit",
-    "range": "range: whatever taste did",
+    "range": "range",
 }
 IF_NOT_TASTE: Final = "corrected, if selection depends on user and item only"
 
 
-def _kinds(one: AssessedRecommender) -> Kinds:
+def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
     """Return a recommender's estimates by what they rest on; the one to go by last."""
     if one.estimates is None:
         return {}
     kinds: Kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
     if one.headline in HEADLINE_WORDS:
-        kinds[HEADLINE_WORDS[one.headline]] = one.estimates[one.headline]
+        assumed = f", if {supposed(found)}" if one.headline == "range" else ""
+        kinds[HEADLINE_WORDS[one.headline] + assumed] = one.estimates[one.headline]
     return kinds
 
 

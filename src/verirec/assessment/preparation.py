@@ -12,7 +12,7 @@ from verirec.assessment.training import checked_methods, hold_out_rows, train_al
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate
+from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.gathering import audit_within, spoken_of
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
@@ -48,6 +48,7 @@ class Prepared(NamedTuple):
     noise_source: str
     predictions: Predictions
     trained: tuple[str, ...]
+    calibrated: dict[str, int]
     searches: dict[str, dict[str, Any]]
 
 
@@ -93,8 +94,9 @@ def prepare(
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
     pairs = LoggedPairs(judgeable(held.judging), likely if held.training is None else likely.thinned(held.share))
-    if wishes.calibrate is not None and predictions:
-        predictions, pairs = _calibrated(predictions, pairs, wishes.calibrate, seed)
+    calibrated: dict[str, int] = {}
+    if wishes.calibrate is not None:
+        predictions, pairs, calibrated = _calibrated(predictions, pairs, wishes.calibrate, seed)
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log))
     survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
@@ -108,7 +110,8 @@ def prepare(
         lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
         **settings,
     )
-    return Prepared(evidence, source, predictions | trained.predictions, tuple(trained.predictions), trained.searches)
+    named = tuple(trained.predictions)
+    return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches)
 
 
 def _noise(
@@ -160,11 +163,18 @@ def _lacking(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
 
 def _calibrated(
     predictions: Predictions, pairs: LoggedPairs, method: str, seed: int
-) -> tuple[Predictions, LoggedPairs]:
-    """Make probabilities of scores by some of the rows, and leave the others to judge."""
+) -> tuple[Predictions, LoggedPairs, dict[str, int]]:
+    """Make probabilities of scores that are none by some of the rows, and leave the others to judge all.
+
+    The last of the three is by how many rows each of them was calibrated.
+    """
+    scores = {name: one for name, one in predictions.items() if need_calibration(one, pairs.log)}
+    if not scores:
+        return predictions, pairs, {}
     apart, rest = apart_for_calibration(pairs, random_state=seed)
-    fitted: Predictions = {name: calibrate(one, apart, method=method) for name, one in predictions.items()}  # type: ignore[arg-type]
-    return fitted, rest
+    fitted = {name: calibrate_by(apart, one, method) for name, one in scores.items()}  # type: ignore[arg-type]
+    made: Predictions = {name: one for name, (one, _) in fitted.items()}
+    return predictions | made, rest, {name: rows for name, (_, rows) in fitted.items()}
 
 
 def _left_out(exclude: Any, training: FeedbackLog | None) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -22,7 +21,7 @@ from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
 from verirec.estimation.survey.problem import LossDifference, Losses
-from verirec.exceptions import VerirecError
+from verirec.exceptions import naming
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
 """Estimators for predictions of the logged pairs only."""
@@ -68,7 +67,7 @@ def judge_all(
     by_log: dict[str, dict[str, Any]] = {}
     for name, given in predictions.items():
         progress(f"Judging {name}")
-        with _naming(name):
+        with naming(name):
             if not _has_losses(given, evidence):
                 recommenders[name] = AssessedRecommender(None, "", "", "", evidence.ranking(given))
                 continue
@@ -93,17 +92,9 @@ def judge_all(
 
 
 def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:
-    """Tell whether predictions are probabilities, or the loss takes any scores."""
-    return evidence.clip is not None or evidence.loss != "log" or are_probabilities(given, evidence.pairs.log)
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Say which recommender an error is about."""
-    try:
-        yield
-    except VerirecError as error:
-        raise type(error)(f"{name}: {error}") from None
+    """Tell whether predictions are probabilities, or the loss takes any scores; a clip makes no probabilities."""
+    takes_any = evidence.loss != "log" and evidence.clip is None
+    return takes_any or are_probabilities(given, evidence.pairs.log)
 
 
 def _entrant(given: PredictionsLike, parts: dict[bytes, LoggedPairs], evidence: Evidence) -> _Entrant:

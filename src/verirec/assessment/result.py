@@ -12,9 +12,16 @@ from verirec.assessment.summary import assessment_summary, verdicts
 from verirec.pages.writing import write_report
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Assessment(Findings):
     """What `assess` returns: all that was found, in Python, as JSON has it, and as a page."""
+
+    def __repr__(self) -> str:
+        settled = sum(one.established is not None for one in self.comparisons)
+        return (
+            f"Assessment({len(self.log):,} rows, {len(self.recommenders)} recommenders, by {self.basis}: "
+            f"{settled} of {len(self.comparisons)} differences established)"
+        )
 
     @property
     def summary(self) -> dict[str, Any]:

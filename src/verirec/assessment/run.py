@@ -79,7 +79,9 @@ def assess(
     exclude
         Pairs that are not spoken of, such as those that your recommenders were trained on; as in `estimate`.
     calibrate
-        "platt" or "isotonic": make probabilities of your scores by a fifth of the rows, and judge by the others.
+        "platt" or "isotonic": make probabilities of those of your scores that are none, by a fifth of the rows, and
+        judge by the others. Scores from 0 to 1 stay as they are, and so do logistic factors unless they do worse on the
+        logged labels than a coin.
     k
         Depth of the ranking metrics.
     propensities, loss, confidence, clip, sample, random_state
@@ -115,9 +117,8 @@ def assess(
         liked, strength = evidence.liked(), evidence.strength()
         progress("Looking for wrong labels")
         noise, pairs, judging = evidence.noise, evidence.pairs, evidence.judging.log
-        suspects = None
-        if not isinstance(noise, NoiseRegion):
-            suspects = find_suspect_labels(pairs.log, noise, random_state=evidence.seed)
+        rates = None if isinstance(noise, NoiseRegion) else noise
+        suspects = None if rates is None else find_suspect_labels(pairs.log, rates, random_state=evidence.seed)
         progress("Working out what to ask")
         plan = propose(found.predictions, judged, evidence)
     return Assessment(
@@ -145,6 +146,7 @@ def assess(
         truth=known,
         excludes=evidence.exclude is not None,
         trained=found.trained,
+        calibrated=found.calibrated,
         searches=found.searches,
     )
 

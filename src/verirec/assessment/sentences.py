@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from verirec.assessment.findings import AssessedRecommender, Basis, Comparison, Findings
-from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed, times
+from verirec.assessment.findings import Basis, Comparison, Findings
+from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRegion
@@ -41,48 +41,10 @@ def conclusions(found: Findings) -> list[str]:
         *_about_noise(found),
         *_about_conditions(found),
         *_about_what_was_not_compared(found),
+        *_about_calibration(found),
         *_about_propensities(found),
         *_about_warnings(found),
     ]
-
-
-def about_taste(found: Findings) -> str:
-    """Say how much more readily people log what they like, where a survey tells; nothing where none does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from verirec import SurveySample, simulate
-    >>> from verirec.assessment import assess
-    >>> world = simulate.world(n_users=200, n_items=300, selectivity=3, random_state=0)
-    >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 800))
-    >>> survey = SurveySample(users, items, world.true_labels[users, items])
-    >>> about_taste(assess(world.log, survey=survey, noise_rates=world.noise_rates))[:40]
-    'By the survey, people log what they like'
-    """
-    if found.strength is None:
-        return ""
-    value, low, high = found.strength.odds_ratio
-    told = f"{times(value)} times as readily as what they do not like ({times(low)} to {times(high)} times, in odds)"
-    if low <= 1 <= high:
-        told += ": it cannot be told from selection by user and item alone"
-    return f"By the survey, people log what they like {told}."
-
-
-def coverage(found: Findings, recommender: AssessedRecommender) -> str:
-    """Say which part of the pairs a recommender's predictions cover; nothing where they cover all."""
-    rows = len(found.log)
-    if recommender.covered is None:
-        return ""
-    if recommender.covered == rows:
-        return (
-            "all logged pairs but not all others: judged by the self-normalised estimators, which need no more, and "
-            "whose figures differ from the doubly robust ones"
-        )
-    return (
-        f"some of the logged pairs, {recommender.covered:,} of {rows:,}: judged on these, as if they were a fair part "
-        "of the log, and by the self-normalised estimators; not to be compared with figures of other pairs"
-    )
 
 
 def _about_asking(found: Findings) -> list[str]:
@@ -97,10 +59,10 @@ def _about_asking(found: Findings) -> list[str]:
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
     in_all = "" if found.survey is None else " in all"
     logged = int(plan.logged.sum())
-    kinds = [f"a survey of {len(plan) - logged:,} random pairs{in_all}"] if logged < len(plan) else []
+    kinds = [f"a survey of {len(plan) - logged:,} pairs{in_all}"] if logged < len(plan) else []
     kinds += [f"an audit of {logged:,} logged pairs"] if logged else []
     asked = " and ".join(kinds)
-    return [f"{asked[0].upper()}{asked[1:]} would give {reach}{enough}; verirec plan chooses them."]
+    return [f"{asked[0].upper()}{asked[1:]}, chosen by verirec plan, would give {reach}{enough}."]
 
 
 def _about_noise(found: Findings) -> list[str]:
@@ -248,7 +210,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
             f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
-            "--calibrate makes probabilities of them."
+            "calibrated by some of the rows, they could be judged by their losses too."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
     if not found.incomparable:
@@ -261,6 +223,14 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         *told,
         f"{listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
+
+
+def _about_calibration(found: Findings) -> list[str]:
+    """Name those whose scores were made probabilities, and by how many rows."""
+    if not found.calibrated:
+        return []
+    named = [f"{name} (by {rows:,} logged rows)" for name, rows in found.calibrated.items()]
+    return [f"Scores that are not probabilities were made such for {listed(named)}; the other rows judge."]
 
 
 def _about_propensities(found: Findings) -> list[str]:

@@ -53,7 +53,7 @@ def assess_command(
     ] = None,
     calibrate: Annotated[
         str | None,
-        of_estimates(help="platt or isotonic: make probabilities of any scores by a fifth of the rows that judge."),
+        of_estimates(help="platt or isotonic: make probabilities of scores that are none by a fifth of the rows."),
     ] = None,
     k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5,
     seed: Seed = 0,

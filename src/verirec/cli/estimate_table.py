@@ -47,6 +47,7 @@ def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities
         "noise_rates": rates,
         "propensity": propensities.diagnostics(log).to_dict(),
         "recommenders": {name: _plain(one.losses) for name, one in results.items()},
+        "calibrated": {name: one.calibrated for name, one in results.items() if one.calibrated},
         "ranking": {name: _with_sources(one.ranking) for name, one in results.items()},
     }
 
@@ -71,6 +72,9 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
             soft_wrap=True,
         )
         console.print(_table(losses, "Estimator"))
+    for name, rows in ((name, one.calibrated) for name, one in results.items() if one.calibrated):
+        told = f"{name}'s scores are not probabilities; {rows:,} rows made them such, and the others judge its losses."
+        console.print(told, soft_wrap=True)
     rankings = {name: _shown(one.ranking) for name, one in results.items() if one.ranking is not None}
     if rankings:
         console.print(

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from verirec.checks import one_of
 from verirec.cli.options import of_estimates
 from verirec.data import FeedbackLog, PredictionsLike
-from verirec.estimation import Estimates, calibrate, estimate, estimate_ranking
-from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration
+from verirec.estimation import Estimates, estimate, estimate_ranking
+from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.gathering import audit_within
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import ParameterError, ScoreWarning, warn_caller
+from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, naming, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -33,8 +33,8 @@ class RankingOptions:
     calibrate: Annotated[
         str | None,
         of_estimates(
-            help=f"platt or isotonic: make probabilities of any scores by {HELD_OUT:.0%} of the log's rows, and judge "
-            "the losses on the others."
+            help=f"platt or isotonic: make probabilities of scores that are none by {HELD_OUT:.0%} of the log's rows, "
+            "and judge their losses on the others."
         ),
     ] = None
 
@@ -47,10 +47,14 @@ class RankingOptions:
 
 @dataclass(frozen=True)
 class Judged:
-    """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one."""
+    """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one.
+
+    `calibrated` is how many rows made probabilities of its scores; 0 where these are as they were given.
+    """
 
     losses: Estimates | None
     ranking: Estimates | None
+    calibrated: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,16 @@ class Judge:
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing."""
         ranking = self._ranking(name, predictions)
-        return Judged(None if self.ranking.ranking_only else self._losses(name, predictions), ranking)
+        if self.ranking.ranking_only:
+            return Judged(None, ranking)
+        if self.ranking.calibrate is None or not need_calibration(predictions, self.pairs.log):
+            return Judged(self._losses(name, predictions, self.pairs), ranking)
+        apart, rest = self._apart
+        fitted, rows = calibrate_by(apart, predictions, self.ranking.calibrate)  # type: ignore[arg-type]
+        return Judged(self._losses(name, fitted, rest), ranking, rows)
 
-    def _losses(self, name: str, predictions: PredictionsLike) -> Estimates:
+    def _losses(self, name: str, predictions: PredictionsLike, judging: LoggedPairs) -> Estimates:
         """Estimate on the pairs that the predictions cover; unless named, by estimators that need no others."""
-        if self.ranking.calibrate is not None:
-            predictions = calibrate(predictions, self._apart[0], method=self.ranking.calibrate)  # type: ignore[arg-type]
-        judging = self._apart[1]
         covered = covered_rows(predictions, judging.log)
         pairs = judging if covered is None else on_covered(judging, covered)
         if pairs is not judging:
@@ -99,22 +106,21 @@ class Judge:
                 "these, as if they were a random part of the log",
                 ScoreWarning,
             )
-        return estimate(
-            predictions,
-            pairs.log,
-            propensities=pairs.propensities,
-            noise_rates=self.rates,
-            audit=self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log),
-            survey=self.survey if covered is None else None,
-            estimators=self.estimators if covered is None else self._on_logged(),
-            **self.options,
-        )
+        with naming(name, PredictionError):
+            return estimate(
+                predictions,
+                pairs.log,
+                propensities=pairs.propensities,
+                noise_rates=self.rates,
+                audit=self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log),
+                survey=self.survey if covered is None else None,
+                estimators=self.estimators if covered is None else self._on_logged(),
+                **self.options,
+            )
 
     @cached_property
     def _apart(self) -> tuple[FeedbackLog, LoggedPairs]:
-        """The rows to calibrate by, and those to judge by: all of them, where nothing is calibrated."""
-        if self.ranking.calibrate is None:
-            return self.pairs.log, self.pairs
+        """The rows to calibrate by, and those to judge by what is calibrated."""
         return apart_for_calibration(self.pairs, random_state=self.options["random_state"])
 
     def _on_logged(self) -> Sequence[str] | str:

@@ -12,11 +12,13 @@ import typer
 from verirec import __version__
 from verirec.cli.messages import in_options
 from verirec.cli.verbs import VERBS, Verbs, called
-from verirec.exceptions import VerirecError, VerirecWarning
+from verirec.exceptions import ParameterError, VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
 _MISTAKEN_ARGUMENTS: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
+_ANSWERS: Final = ("survey", "audit", "reask", "pilot")
+"""Options that name files of people's answers."""
 _INTERRUPTED: Final = 130
 """What typer makes of Ctrl-C."""
 
@@ -53,6 +55,7 @@ def verirec(
 def main() -> None:
     """Run the command; a user's mistake ends in one line and exit code 2, never in a traceback."""
     try:
+        _refuse_repeats()
         with warnings.catch_warnings():
             warnings.showwarning = _one_line_warning
             code = app(standalone_mode=False) or 0
@@ -78,6 +81,17 @@ def _options() -> dict[str, str]:
     """Return the options of the verb that runs, by their names in Python."""
     command, _ = called(sys.argv[1:])
     return {one.name: one.opts[0] for one in getattr(command, "params", ()) if one.opts[0].startswith("--")}
+
+
+def _refuse_repeats() -> None:
+    """Refuse an option that takes one value and is given twice, of which only the last would count."""
+    command, words = called(sys.argv[1:])
+    given = [word.partition("=")[0] for word in words]
+    for one in getattr(command, "params", ()):
+        single = one.opts[0].startswith("-") and not one.multiple and not one.is_flag
+        if single and sum(given.count(name) for name in one.opts) > 1:
+            remedy = "put the answers into one file" if one.name in _ANSWERS else "give it once"
+            raise ParameterError(f"{one.opts[-1]} was given twice: {remedy}")
 
 
 def _refused_by_the_system(error: OSError) -> str:

@@ -95,7 +95,11 @@ class LogOptions(RatingsOptions):
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter.")]
     timestamp: Annotated[str | None, of_log(help="The column of times.")] = None
     duplicates: Annotated[
-        str, of_log(help="Which row of a pair counts if it has several: first, last, latest or highest; or error.")
+        str,
+        of_log(
+            help="Which row of a pair counts if it has several: first, last, highest, latest (with --timestamp); "
+            "or error."
+        ),
     ] = "error"
     unbiased: Annotated[
         str | None, of_log(help="The column that marks rows that were shown at random: they are a survey.")

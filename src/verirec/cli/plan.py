@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,10 @@ from verirec.cli.options import (
     of_estimates,
 )
 from verirec.data import FeedbackLog
+from verirec.data.predictions import PredictionsLike
+from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.planning import LabelPlan, plan_labels
-from verirec.exceptions import ParameterError
+from verirec.exceptions import ParameterError, PredictionError
 from verirec.nuisance.surveys import SurveySample
 from verirec.pages.writing import check_writable_file, write_table
 
@@ -71,9 +74,12 @@ def plan_command(
     _refuse_to_lose(out, [*log.files, *files.values(), *([] if pilot is None else [pilot])])
     with Console(stderr=True).status("Choosing the pairs"):
         table = log.load(propensity.propensity_column)
+        given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
+        if loss == "log" and (purpose is None or not purpose.startswith("ndcg")):
+            _refuse_scores(given, table)
         plan = plan_labels(
             table,
-            {name: scores.read(file, table, log.columns) for name, file in files.items()} or None,
+            given or None,
             budget=budget,
             half_width=0.03 if budget is None and half_width is None else half_width,
             purpose=purpose or ("difference" if len(files) > 1 else "level"),
@@ -87,6 +93,16 @@ def plan_command(
         )
         write_table(out, plan.to_frame())
     _tell(plan, out)
+
+
+def _refuse_scores(given: Mapping[str, PredictionsLike], log: FeedbackLog) -> None:
+    """Say what can be done about scores that have no log loss to plan for."""
+    for name, one in given.items():
+        if not are_probabilities(one, log):
+            raise PredictionError(
+                f"{name}: its scores are not probabilities, so there is no log loss to plan for; plan for its ranking, "
+                "purpose='ndcg@5', or make probabilities of them in Python, with verirec.calibrate"
+            )
 
 
 def _declared(options: PropensityOptions, log: FeedbackLog) -> object:

@@ -18,7 +18,7 @@ from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
-from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, ParameterError
+from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, MissingValueError, ParameterError
 from verirec.formatting import names_in_words, short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
@@ -74,7 +74,11 @@ def read_log(
     ending = file_ending(file, is_text=delimiter is not None)
     with _frugal_memory():
         table, roles = read_columns(file, ending, roles, delimiter=delimiter, columns=columns)
-        return log_from_table(table, roles, from_text=ending != ".parquet", **named)
+        try:
+            return log_from_table(table, roles, from_text=ending != ".parquet", **named)
+        except MissingValueError as error:
+            below = "; row 0 is the one below the header" if ending != ".parquet" and columns is None else ""
+            raise MissingValueError(f"{file.name}: {error}{below}") from None
 
 
 def read_columns(

@@ -109,7 +109,7 @@ def _check_agreement(rows: Rows, pairs: Column, labels: Column, total: int) -> N
         wrong = rows[split[which]]
         raise DuplicatePairError(
             f"{int(split.sum()):,} user-item pairs occur with both labels, in {rows_in_words(wrong, total)}; "
-            "choose which row counts: duplicates='first', 'last', 'latest' or 'highest'"
+            "choose which row counts, first, last, highest or (by timestamp) latest: duplicates='first'"
         )
     warn_caller(
         f"{len(count):,} user-item pairs occur more than once with the same label; the first row of each is kept "

@@ -11,15 +11,15 @@ from verirec.checks import one_of, real_number
 from verirec.data.cells import CellValues, Positions, pair_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.predictions import LinkedFactors, PredictionsLike, as_predictions
 from verirec.data.splits import split
-from verirec.estimation.cell_losses import far_outside
+from verirec.estimation.cell_losses import CellLosses, far_outside, worse_than_a_coin
 from verirec.estimation.coverage import covered_rows
 from verirec.estimation.curves import Curve, LabelledScores, PlattCurve, isotonic_curve, levelled_curve, platt_curve
 from verirec.estimation.inputs import Rates, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
-from verirec.losses.correction import correct_labels
+from verirec.losses import correct_labels, get_loss
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState
 
@@ -169,6 +169,33 @@ def apart_for_calibration(
     """Part logged pairs in two: random rows to calibrate by, and the rest to judge by, with thinned propensities."""
     rest, apart = split(pairs.log, real_number("share", share, above=0, below=1), random_state=random_state)
     return apart, LoggedPairs(judgeable(rest), pairs.propensities.thinned(len(rest) / len(pairs.log)))
+
+
+def calibrate_by(
+    apart: FeedbackLog, predictions: PredictionsLike, method: CalibrationMethod
+) -> tuple[CalibratedScores, int]:
+    """Calibrate scores by rows set apart, and count those that the curve is fitted to: the ones that they cover."""
+    covered = covered_rows(predictions, apart)
+    return calibrate(predictions, apart, method=method), len(apart) if covered is None else int(covered.sum())
+
+
+def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
+    """Tell whether predictions are no probabilities: outside of 0 and 1, or factors that are no logits.
+
+    Factors are taken for logits; those that do worse on the logged labels than a coin cannot be such.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 0], [0, 1], [1, 0], n_users=1, n_items=3)
+    >>> need_calibration([[0.2, 0.4, 1.0]], log), need_calibration([[0.2, 3.0, 1.0]], log)
+    (False, True)
+    """
+    values = as_predictions(predictions, log.n_users, log.n_items)
+    if not isinstance(values, LinkedFactors) or values.link != "logistic":
+        return not are_probabilities(values, log)
+    loss = get_loss("log")
+    negative, difference = CellLosses(values, loss).of_rows(log.users, log.items)
+    return worse_than_a_coin(negative + log.labels * difference, loss.of(np.full(len(log), 0.5), log.labels))
 
 
 def are_probabilities(predictions: PredictionsLike, log: FeedbackLog) -> bool:

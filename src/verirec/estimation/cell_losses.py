@@ -17,6 +17,7 @@ from verirec.losses import Loss
 Array = npt.NDArray[np.float64]
 
 _ROUNDING: Final = 1e-6
+_WORSE_THAN_CHANCE: Final = 3.0
 _CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
 _SCORES_HINT: Final = (
     "; these look like scores or ratings: calibrate makes probabilities of them, and how they rank can be judged as "
@@ -64,7 +65,14 @@ class CellLosses:
         return negative, positive - negative
 
     def _clipped(self, values: npt.NDArray[Any]) -> Array:
-        return values if self.clip is None else np.asarray(np.clip(values, self.clip, 1 - self.clip))
+        if self.clip is None:
+            return values
+        if far_outside(values):
+            raise PredictionError(
+                f"clip={self.clip:g} is for probabilities that are 0 or 1; these predictions go from "
+                f"{values.min():.4g} to {values.max():.4g}{_SCORES_HINT}"
+            )
+        return np.asarray(np.clip(values, self.clip, 1 - self.clip))
 
     def check_grid(self) -> None:
         """Raise `PredictionError` for predictions that the loss cannot take, counting them over the whole grid.
@@ -107,3 +115,9 @@ class CellLosses:
 def far_outside(values: Array) -> bool:
     """Tell whether a prediction is outside of [0, 1] by more than rounding."""
     return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())
+
+
+def worse_than_a_coin(errors: Array, coins: Array) -> bool:
+    """Tell whether losses are larger on average than those of a coin, beyond chance."""
+    worse = errors - coins
+    return bool(worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)))

@@ -12,6 +12,7 @@ import numpy as np
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
+from verirec.estimation.cell_losses import worse_than_a_coin
 from verirec.estimation.formulas import InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
@@ -25,7 +26,6 @@ from verirec.losses import NoiseRegion
 _MASS_OFF: Final = 0.1
 _BEYOND_CHANCE: Final = 4.0
 """How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
-_WORSE_THAN_CHANCE: Final = 3.0
 _MUCH: Final = 0.5
 _MUCH_CLIPPED: Final = 0.1
 
@@ -176,8 +176,7 @@ def _warn_of_scores(problem: EstimationProblem) -> None:
         return
     rows, loss = problem.rows(None), problem.losses.loss
     coins = loss.of(np.full(len(rows.log), 0.5), rows.log.labels)
-    worse = rows.errors - coins
-    if worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)):
+    if worse_than_a_coin(rows.errors, coins):
         warn_caller(
             f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
             f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",

@@ -340,7 +340,8 @@ def selection_strength(
     survey
         True labels of random pairs, some of them unlogged.
     noise_rates
-        Of the log's labels, if they are noisy.
+        Of the log's labels. Without them these are taken as true, and the interval knows nothing of their noise: likes
+        logged as dislikes make delta too small, which is the usual way to err, and dislikes logged as likes too large.
     propensities
         How likely pairs are to be logged by user and item; by default a logistic model.
     exclude
