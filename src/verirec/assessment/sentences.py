@@ -189,9 +189,15 @@ def _about_conditions(found: Findings) -> list[str]:
     said = []
     if "survey" in rests:
         what = "This" if rests == {"survey"} else "What rests on the survey"
+        noisy = found.survey is not None and found.survey.noisy
+        wrong = "" if noisy else ", and however wrong the logged labels are"
+        also = (
+            ", and if their answers, which are as noisy as the log's, are wrong as often in all pairs of a class"
+            if noisy
+            else ""
+        )
         said.append(
-            f"{what} holds whatever decides what people log, and however wrong the logged labels are, if the surveyed "
-            "pairs were drawn at random."
+            f"{what} holds whatever decides what people log{wrong}, if the surveyed pairs were drawn at random{also}."
         )
     if rests & set(_BY_P):
         what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
@@ -199,6 +205,11 @@ def _about_conditions(found: Findings) -> list[str]:
         factors = [one.flip_factor for one in settled if one.basis in _BY_P]
         if factors and min(factors) > MOST_GAMMA:
             said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
+    strangers = [name for name, one in found.recommenders.items() if name not in found.trained]
+    if strangers and rests != {"survey"}:
+        said.append(
+            f"And if {listed(strangers[:MOST_NAMED])} did not see the rows that judge: that, too, no log tells."
+        )
     return said
 
 

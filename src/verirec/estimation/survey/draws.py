@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import cell_keys, checked_positions
+from verirec.data.cells import Positions, cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import totals
 from verirec.data.splits import split_unbiased
@@ -143,7 +143,7 @@ def target_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> Target:
     frame = survey.frame
     if frame is not None:
         checked_positions("the survey's frame", frame, log.n_users)
-    elif survey.clusters is None and survey.probabilities is None and _few_users(survey, log.n_users):
+    elif survey.clusters is None and survey.probabilities is None and _few(survey.users, log.n_users):
         frame = np.unique(survey.users)
         warn_caller(
             f"the survey's {len(survey):,} pairs are of {len(frame):,} users, far fewer than random pairs would be of: "
@@ -161,11 +161,11 @@ def check_survey(survey: Any, log: FeedbackLog, name: str = "survey") -> None:
         checked_positions(f"the {name}'s {side}", getattr(survey, side), size)
 
 
-def _few_users(survey: SurveySample, n_users: int) -> bool:
-    """Tell whether more draws share a user than chance explains."""
-    counts = np.bincount(survey.users).astype(float)
+def _few(positions: Positions, size: int) -> bool:
+    """Tell whether more draws share a user, or an item, than chance explains."""
+    counts = np.bincount(positions).astype(float)
     together = float((counts * (counts - 1)).sum()) / 2
-    expected = len(survey) * (len(survey) - 1) / 2 / n_users
+    expected = len(positions) * (len(positions) - 1) / 2 / size
     return bool(together > _MUCH_MORE * expected + BEYOND_CHANCE * np.sqrt(expected + 1))
 
 
@@ -203,7 +203,7 @@ def draws_of(
     kept = survey if inside.all() else survey.select(inside)
     own = self_selected(log)
     weights = np.ones(len(kept)) if kept.probabilities is None else kept.probabilities.max() / kept.probabilities
-    clusters = np.arange(len(kept)) if kept.clusters is None else np.unique(kept.clusters, return_inverse=True)[1]
+    clusters = _clusters_of(kept, log.n_items) if of_all else _own_clusters(kept)
     labels = correct_labels(kept.labels, rates if kept.noisy else None, kept.users, kept.items, log=log.fingerprint)
     logged = np.isin(_keys(kept, target), cell_keys(own.users, own.items, target.shape[1]))
     liked = int(kept.labels.sum())
@@ -231,6 +231,26 @@ def draws_of(
             _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
+
+
+def _own_clusters(survey: SurveySample) -> npt.NDArray[np.int64]:
+    """Number the clusters as given; each pair is its own where none are."""
+    given = np.arange(len(survey)) if survey.clusters is None else survey.clusters
+    return np.unique(given, return_inverse=True)[1]
+
+
+def _clusters_of(survey: SurveySample, n_items: int) -> npt.NDArray[np.int64]:
+    """Number the clusters; the items, where pairs are of far fewer than random ones would be."""
+    if survey.clusters is None and survey.probabilities is None and _few(survey.items, n_items):
+        items, clusters = np.unique(survey.items, return_inverse=True)
+        warn_caller(
+            f"the survey's {len(survey):,} pairs are of {len(items):,} items, far fewer than random pairs would be of: "
+            "the items are taken for drawn at random, and are its clusters; if they were not, the answer speaks for "
+            "such items only",
+            SurveyWarning,
+        )
+        return clusters
+    return _own_clusters(survey)
 
 
 def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:
