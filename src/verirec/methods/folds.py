@@ -90,7 +90,7 @@ def folds_of(
         )
     fitted = _propensities(propensities, log)
     if audit is not None:
-        rates = rates_from_audit(log, audit, fitted)[0]
+        rates = rates_from_audit(log, audit, fitted)
     if survey is not None:
         check_survey(survey, log, has_rates=rates is not None)
     random, number = np.random.default_rng([seed, 20]), np.empty(len(log), np.int64)
