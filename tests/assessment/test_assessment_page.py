@@ -184,7 +184,8 @@ def test_verdicts_and_headlines_have_the_schema_of_the_interface(summaries, page
     summary, found = summaries[name], assessments[name]
     assert summary["verdicts"] == found.verdicts
     for one, comparison in zip(summary["verdicts"], found.comparisons, strict=True):
-        assert list(one) == ["first", "second", "better", "established", "basis"]
+        of_range = ["not_established_from"] if one["basis"] == "range" else []
+        assert list(one) == ["first", "second", "better", "established", "basis", *of_range]
         assert (one["better"] is not None) == one["established"] == (comparison.established is not None)
         assert one["basis"] in ("survey", "audit", "known propensities", "range", None)
     assert summary["basis"] == found.basis
@@ -601,3 +602,14 @@ def test_an_assessment_goes_on_where_delta_cannot_be_told(world, recommenders, m
     found = assess(world.log, recommenders, survey=vr.SurveySample(*asked, world.at(*asked).true_labels))
     assert assessment_summary(found)["selection"]["delta"] is None
     assert "times as readily" not in assessment_page(found)
+
+
+def test_what_auto_tried_is_on_the_page():
+    small = vr.simulate.world(40, 30, observed=0.4, noise_rates=RATES, random_state=0)
+    found = assess(small.log, train=("auto",), noise_rates=RATES)
+    search = assessment_summary(found)["searches"]["auto"]
+    page = assessment_page(found)
+    assert "How auto was found" in page
+    assert f"{len(search['trials'])} candidates were tried" in page
+    assert page.count("<td>chosen</td>") == 1
+    assert json.loads(json.dumps(search)) == search

@@ -347,7 +347,11 @@ def test_features_come_from_files_and_new_users_bring_theirs(here, folder, tmp_p
 # What is stopped goes on
 
 
-LONG = [part for one in ("epochs=300", "batch_size=128", "patience=null", "dim=4") for part in ("--set", one)]
+LONG = [
+    part
+    for one in ("solver=gradient", "epochs=300", "batch_size=128", "patience=null", "dim=4")
+    for part in ("--set", one)
+]
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +370,7 @@ def long_run(log, out):
 def uninterrupted(long_log, tmp_path_factory):
     """Give the model that the long run leaves when nothing stops it."""
     log = vr.read_log(long_log)
-    method = vr.methods.OMEDR(epochs=300, batch_size=128, patience=None, dim=4)
+    method = vr.methods.OMEDR(solver="gradient", epochs=300, batch_size=128, patience=None, dim=4)
     method.fit(log, noise_rates=RATES, propensities=vr.LogisticPropensity().fit(log))
     return method.save(tmp_path_factory.mktemp("uninterrupted"))
 
@@ -454,7 +458,7 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--set", "nope=1"), "MF has no parameter 'nope'; it has model, dim, "),
     (("strings.csv", "--set", "dim"), "--set must be NAME=VALUE; got 'dim'"),
     (("strings.csv", "--set", "=3"), "--set must be NAME=VALUE; got '=3'"),
-    (("strings.csv", "--set", "dim=0"), "dim must be .*; got 0"),
+    (("strings.csv", "--set", "dim=-1"), "dim must be .*; got -1"),
     (("strings.csv", "--set", "dim=2.5"), "dim must be .*; got 2.5"),
     (("strings.csv", "--set", "epochs=0"), "epochs must be .*; got 0"),
     (("strings.csv", "--set", "learning_rate=fast"), "learning_rate must be .*fast"),
@@ -709,3 +713,46 @@ def test_a_finished_model_is_not_trained_over_by_resuming(here, tmp_path):
     assert code == 2
     assert "holds a finished model and no checkpoint: there is nothing to resume" in errors
     assert vr.load(out).report.method == "mf"
+
+
+# tune
+
+
+def test_tune_searches_and_lists_what_it_tried(run, folder, tmp_path):
+    out = tmp_path / "tuned"
+    code, output, errors = run("tune", folder / "strings.csv", "--trials", 3, "--folds", 2, "--out", out)
+    assert (code, errors) == (0, "")
+    assert "Tried 3 (after 3 trials), judged by 1 - AUC of held-out rows, 2 folds" in output
+    assert "penalty_users" in output
+    assert len(vr.load(out).report.search["trials"]) == 3
+    assert sorted(file.name for file in out.iterdir()) == [FACTS, TENSORS]
+
+
+def test_tune_takes_any_method_and_train_takes_auto(run, folder, tmp_path):
+    given = (folder / "strings.csv", *GIVEN)
+    code, output, _ = run(
+        "tune", *given, "--method", "ome-dr", *QUICK, "--trials", 2, "--folds", 2, "--out", tmp_path / "one"
+    )
+    assert code == 0
+    assert "The best is better than where it started by" in output
+    code, output, _ = run(
+        "train", *given, "--method", "auto", "--set", "trials=2", "--set", "folds=2", "--out", tmp_path / "two"
+    )
+    assert code == 0
+    assert "Chosen: mf: model constants" in output
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--trials", 0), "trials must be a whole number from 1"),
+        (("--seconds", 0), "seconds must be"),
+        (("--method", "mf", "--trials", 0), "trials must be a whole number"),
+        (("--objective", "fame"), "objective must be one of"),
+    ],
+)
+def test_tune_refuses_in_one_line(run, folder, tmp_path, more, message):
+    code, _, errors = run("tune", folder / "strings.csv", *more, "--out", tmp_path / "no")
+    assert code == 2
+    assert message in errors
+    assert errors.count("\n") == 1

@@ -71,7 +71,7 @@ def test_the_parameter_must_be_a_penalty(parameter):
 
 
 def test_other_parameters_are_looked_at_as_ever():
-    check_refusal(lambda: a_path(dim=0), ParameterError, "dim must be a whole number")
+    check_refusal(lambda: a_path(dim=-1), ParameterError, "dim must be a whole number")
 
 
 def test_the_best_is_the_one_with_the_least_validation_error():

@@ -41,7 +41,7 @@ class Probabilities(torch.nn.Module):
 
 
 COMMON = [
-    ({"dim": 0}, "dim must be a whole number from 1"),
+    ({"dim": -1}, "dim must be a whole number from 0"),
     ({"dim": 2.5}, "dim must be a whole number"),
     ({"batch_size": 0}, "batch_size must be a whole number from 1"),
     ({"grid_cells": 0}, "grid_cells must be a whole number from 1"),

@@ -13,7 +13,7 @@ from verirec.models import CustomModel, FactorModel, NeuralModel, build_model
 from verirec.models.factors import SideInformation
 
 SHAPE = 6, 7
-SIDE = SideInformation(torch.ones(6, 2), torch.ones(7, 3), torch.zeros(6), torch.zeros(7))
+SIDE = SideInformation(torch.ones(6, 2), torch.ones(7, 3))
 
 
 def built(kind, shape=SHAPE, dim=3, *, constants=True, side=SIDE, seed=0):
@@ -49,8 +49,8 @@ def of(function):
         ("mf", False, FactorModel, 6 * 3 + 7 * 3),
         ("constants", True, FactorModel, 6 + 7 + 1),
         ("constants", False, FactorModel, 6 + 7 + 1),
-        ("features", True, FactorModel, 6 * 3 + 7 * 3 + 6 + 7 + 1 + 2 + 3 + 2 * 3 + 1),
-        ("features", False, FactorModel, 6 * 3 + 7 * 3 + 2 + 3 + 2 * 3 + 1),
+        ("features", True, FactorModel, 6 * 3 + 7 * 3 + 6 + 7 + 1 + 2 + 3 + 2 * 3),
+        ("features", False, FactorModel, 6 * 3 + 7 * 3 + 2 + 3 + 2 * 3),
         ("ncf", True, NeuralModel, 6 * 3 + 7 * 3 + 6 * 3 + 3 + 3 + 6 + 7 + 1),
         ("ncf", False, NeuralModel, 6 * 3 + 7 * 3 + 6 * 3 + 3 + 3),
         (Own(), True, CustomModel, 6 * 2 + 7 * 2),

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from verirec.data.cells import DenseCells
 from verirec.models import CustomModel, FactorModel, Penalties, build_model
+from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
 
 SHAPE = N_USERS, N_ITEMS = 4, 5
@@ -21,13 +23,15 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def some_side(users=True, items=True, logits=True):
+COLUMNS = [torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed)).numpy() for seed in (6, 7)]
+
+
+def some_side(users=True, items=True, covariates=True):
     random = generator(5)
     return SideInformation(
         torch.randn(N_USERS, 2, generator=random) if users else None,
         torch.randn(N_ITEMS, 3, generator=random) if items else None,
-        torch.randn(N_USERS, generator=random) if logits else None,
-        torch.randn(N_ITEMS, generator=random) if logits else None,
+        Covariates([DenseCells(column) for column in COLUMNS]) if covariates else None,
     )
 
 
@@ -74,21 +78,21 @@ def plain_logit(values, user, item):
     total += sum(value * values["item_weights"][k] for k, value in enumerate(y))
     for (k, a), (m, b) in itertools.product(enumerate(x), enumerate(y)):
         total += a * values["interactions"][k][m] * b
-    if "user_logits" in values:
-        total += values["logit_weight"] * (values["user_logits"][user] + values["item_logits"][item])
+    for weight, column in zip(values.get("covariate_weights", []), COLUMNS, strict=False):
+        total += weight * float(column[user, item])
     return total
 
 
-@pytest.mark.parametrize(("factors", "constants", "users", "items", "logits"), PARTS)
-def test_logits_of_factor_models_are_the_formulas_with_any_part_left_out(factors, constants, users, items, logits):
-    side = some_side(users, items, logits)
+@pytest.mark.parametrize(("factors", "constants", "users", "items", "covariates"), PARTS)
+def test_logits_of_factor_models_are_the_formulas_with_any_part_left_out(factors, constants, users, items, covariates):
+    side = some_side(users, items, covariates)
     model = scattered(
         FactorModel(*SHAPE, 3 if factors else 0, constants=constants, side=side, random=generator()),
     )
     named = [*model.named_parameters(), *model.named_buffers()]
     values = {name: value.detach().numpy().tolist() for name, value in named}
     assert ("user_factors" in values, "constant" in values) == (factors, constants)
-    assert ("interactions" in values, "logit_weight" in values) == (users and items, logits)
+    assert ("interactions" in values, "covariate_weights" in values) == (users and items, covariates)
     expected = [[plain_logit(values, user, item) for item in range(N_ITEMS)] for user in range(N_USERS)]
     np.testing.assert_allclose(
         model.grid(torch.arange(N_USERS), torch.arange(N_ITEMS)).detach(), expected, rtol=1e-12, atol=1e-12
@@ -96,8 +100,8 @@ def test_logits_of_factor_models_are_the_formulas_with_any_part_left_out(factors
     np.testing.assert_allclose(model(EVERY_USER, EVERY_ITEM).detach(), np.ravel(expected), rtol=1e-12, atol=1e-12)
 
 
-def test_propensity_logits_of_items_alone_will_do():
-    side = SideInformation(item_logits=some_side().item_logits)
+def test_covariates_alone_will_do():
+    side = SideInformation(covariates=some_side().covariates)
     model = scattered(FactorModel(*SHAPE, 0, side=side, random=generator()))
     assert model(EVERY_USER, EVERY_ITEM).shape == (20,)
 
@@ -150,7 +154,7 @@ def test_gradients_by_pairs_and_by_rectangle_are_the_same(kind):
 
 
 def test_without_constants_factors_are_the_papers_form():
-    model = made("mf", constants=False)
+    model = scattered(FactorModel(*SHAPE, 3, constants=False, random=generator()))
     assert {name for name, _ in model.named_parameters()} == {"user_factors", "item_factors"}
     expected = (model.user_factors @ model.item_factors.T).detach()
     torch.testing.assert_close(model.grid(torch.arange(N_USERS), torch.arange(N_ITEMS)).detach(), expected)
@@ -175,17 +179,18 @@ def penalties_of(model):
 
 
 FACTORS = dict.fromkeys(("user_factors", "item_factors"), "factors")
-CONSTANTS = dict.fromkeys(("user_constants", "item_constants"), "constants")
-FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions", "logit_weight"), "features")
+CONSTANTS = {"user_constants": "users", "item_constants": "items"}
+FEATURES = dict.fromkeys(("user_weights", "item_weights", "interactions", "covariate_weights"), "features")
+COVARIATES = {"covariate_weights": "features"}
 LAYERS = dict.fromkeys(("hidden", "output"), "features")
 
 
 @pytest.mark.parametrize(
     ("kind", "constants", "penalised", "free"),
     [
-        ("mf", True, FACTORS | CONSTANTS, {"constant"}),
-        ("mf", False, FACTORS, set()),
-        ("constants", True, CONSTANTS, {"constant"}),
+        ("mf", True, FACTORS | CONSTANTS | COVARIATES, {"constant"}),
+        ("mf", False, FACTORS | COVARIATES, set()),
+        ("constants", True, CONSTANTS | COVARIATES, {"constant"}),
         ("features", True, FACTORS | CONSTANTS | FEATURES, {"constant"}),
         ("features", False, FACTORS | FEATURES, set()),
         ("ncf", True, FACTORS | CONSTANTS | LAYERS, {"constant", "hidden_constant"}),
@@ -201,13 +206,9 @@ def test_each_parameter_has_the_penalty_of_its_kind(kind, constants, penalised, 
 
 @pytest.mark.parametrize("one", ["users", "items"])
 def test_features_of_one_side_alone_are_penalised(one):
-    side = some_side(users=one == "users", items=one == "items", logits=False)
+    side = some_side(users=one == "users", items=one == "items", covariates=False)
     model = FactorModel(*SHAPE, 0, constants=False, side=side, random=generator())
     assert penalties_of(model) == {f"{one[:-1]}_weights": "features"}
-
-
-def test_the_weight_of_the_propensity_is_penalised():
-    assert "logit_weight" in penalties_of(made("features"))
 
 
 def test_modules_of_ones_own_have_the_penalty_of_factors_where_they_are_trained():
@@ -220,6 +221,9 @@ def test_modules_of_ones_own_have_the_penalty_of_factors_where_they_are_trained(
 def test_penalties_are_looked_up_by_kind():
     penalties = Penalties(constants=1, factors=2, features=3)
     assert [penalties.of(kind) for kind in ("constants", "factors", "features")] == [1.0, 2.0, 3.0]
+    assert (penalties.of("users"), penalties.of("items")) == (1.0, 1.0)
+    own = Penalties(constants=1, factors=2, features=3, users=0, items=5)
+    assert (own.of("users"), own.of("items"), own.least_of_constants_and_features) == (0.0, 5.0, 0.0)
 
 
 # What is forgotten
@@ -271,7 +275,7 @@ def test_nobody_cold_changes_nothing():
 
 def test_side_information_is_not_part_of_the_state():
     """It is in the log, and would be written with every checkpoint."""
-    assert not {"user_features", "item_features", "user_logits", "item_logits"} & set(made("features").state_dict())
+    assert not {"user_features", "item_features"} & set(made("features").state_dict())
 
 
 def test_only_the_factors_start_away_from_zero():

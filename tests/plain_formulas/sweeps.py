@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 KINDS = {"factors": ("user_factors", "item_factors"), "constants": ("user_constants", "item_constants")}
-WEIGHTS = ("user_weights", "item_weights", "interactions", "logit_weight")
+WEIGHTS = ("user_weights", "item_weights", "interactions", "covariate_weights")
 
 
 def entropy(level, pull):
@@ -56,6 +56,9 @@ class Objective:
         self.loss, self.shape = loss, model.shape
         self.shapes = {name: tuple(value.shape) for name, value in model.named_parameters()}
         self.known = {name: value.double().numpy() for name, value in model.named_buffers()}
+        everywhere = np.arange(model.shape[0])[:, None], np.arange(model.shape[1])[None, :]
+        columns = () if model.covariates is None else model.covariates.columns
+        self.columns = [np.asarray(column.cells(*everywhere), dtype=np.float64) for column in columns]
         ridge = dict.fromkeys(KINDS["factors"], penalties.factors)
         ridge |= dict.fromkeys(KINDS["constants"], penalties.constants)
         ridge |= dict.fromkeys(WEIGHTS, penalties.features)
@@ -67,8 +70,6 @@ class Objective:
             total = total + values[f"{one}_constants"]
         if f"{one}_weights" in values:
             total = total + self.known[f"{one}_features"] @ values[f"{one}_weights"]
-        if f"{one}_logits" in self.known:
-            total = total + values["logit_weight"] * self.known[f"{one}_logits"]
         return total
 
     def logits(self, values):
@@ -77,6 +78,8 @@ class Objective:
             z = z + values["user_factors"] @ values["item_factors"].T
         if "interactions" in values:
             z = z + self.known["user_features"] @ values["interactions"] @ self.known["item_features"].T
+        for weight, column in zip(values.get("covariate_weights", ()), self.columns, strict=True):
+            z = z + weight * column
         return z
 
     def __call__(self, values) -> float:
@@ -100,9 +103,8 @@ class Objective:
                 found[name] = self.known["item_features"].T @ by_item
             elif name == "interactions":
                 found[name] = self.known["user_features"].T @ slope @ self.known["item_features"]
-            elif name == "logit_weight":
-                sides = ((by_user, "user_logits"), (by_item, "item_logits"))
-                found[name] = sum(values_of @ self.known[one] for values_of, one in sides if one in self.known)
+            elif name == "covariate_weights":
+                found[name] = np.array([(column * slope).sum() for column in self.columns])
         return {name: found[name] + self.ridge.get(name, 0.0) * values[name] for name in self.shapes}
 
     def size(self, values) -> float:

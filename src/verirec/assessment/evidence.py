@@ -29,7 +29,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import NoiseRateError, SurveyWarning, VerirecError
+from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -156,13 +156,15 @@ class Evidence:
             return None
         # Of a region of rates none is known: then it is what was said that is held against the survey.
         rates = None if isinstance(self.noise, NoiseRegion) else self.noise
-        with warnings.catch_warnings(), suppress(VerirecError, np.linalg.LinAlgError):
+        # Rates that do not fit, or a survey without unlogged pairs of both classes, leave nothing to say.
+        with warnings.catch_warnings(), suppress(NoiseRateError, SurveyError, np.linalg.LinAlgError):
             # What a survey is to be warned of was said when the recommenders were judged by it.
             warnings.simplefilter("ignore", SurveyWarning)
             return selection_strength(
                 self.pairs.log,
                 self.survey,
                 rates,
+                propensities=self.pairs.propensities,
                 exclude=self.exclude,
                 confidence=self.confidence,
                 random_state=drawn_seed(self.seed),

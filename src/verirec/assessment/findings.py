@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -155,6 +155,8 @@ class Findings:
         Whether there are pairs that are not spoken of.
     trained
         Names of recommenders that were trained on the rows that were not held out.
+    searches
+        What was tried and chosen for those of them whose parameters were searched for.
     recommenders, comparisons
         By name; every two of them that can be compared.
     incomparable
@@ -199,4 +201,5 @@ class Findings:
     truth: Mapping[str, float] = field(default_factory=dict)
     excludes: bool = False
     trained: tuple[str, ...] = ()
+    searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

@@ -58,6 +58,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         is_grouped=isinstance(found.noise, GroupedNoiseRates),
         rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
         most_active=MOST_ACTIVE,
+        searches={name: _searched(one) for name, one in found.searches.items()},
         **more,
     )
 
@@ -129,6 +130,22 @@ def _surfaces(found: Findings) -> list[dict[str, Any]]:
         plot = as_svg(surface_plot(varied, name, loss, rates=rates), f"surface{len(drawn)}")
         drawn.append({"title": f"{name}, at other noise rates", "plot": plot, "kind": "one", "first": name})
     return drawn
+
+
+def _searched(search: dict[str, Any]) -> dict[str, Any]:
+    """Return what a search tried, best first, a row each, with the columns that it has."""
+    trials, ends = search["trials"], ("loss", "gain", "standard_error")
+    names = [name for name in dict.fromkeys(name for trial in trials for name in trial) if name not in ends]
+    order = sorted(range(len(trials)), key=lambda number: float(trials[number]["loss"]))
+    rows = [
+        {
+            "chosen": number == search["chosen"],
+            "cells": [trials[number].get(name, "") for name in names],
+            "numbers": [trials[number][name] for name in ends],
+        }
+        for number in order
+    ]
+    return search | {"names": names, "rows": rows}
 
 
 def _suspect_rows(found: Findings) -> list[dict[str, Any]]:

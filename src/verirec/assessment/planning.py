@@ -13,7 +13,7 @@ from verirec.assessment.recommenders import Judged
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate
 from verirec.estimation.planning import LabelPlan, plan_labels
-from verirec.exceptions import AuditError, SurveyWarning, UnreachableError
+from verirec.exceptions import AuditError, EmptyLogError, SurveyWarning, UnreachableError
 from verirec.losses import NoiseRates
 
 HALF_WIDTH: Final = 0.03
@@ -28,7 +28,8 @@ def propose(predictions: Mapping[str, PredictionsLike], judged: Judged, evidence
     contest = _closest([one for one in judged.comparisons if {one.first, one.second} <= set(whole)])
     if whole and contest is None and evidence.basis != "range":
         return None
-    with suppress(UnreachableError, AuditError):
+    # There are too few pairs, too few rows to tell noise rates by, or too few even to guess at these.
+    with suppress(UnreachableError, AuditError, EmptyLogError):
         if contest is not None:
             both = {name: predictions[name] for name in (contest.first, contest.second)}
             # Half of what there seems to be, as what there is may be less.

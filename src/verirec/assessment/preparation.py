@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
 from verirec.checks import one_of
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate
 from verirec.estimation.gathering import audit_within, spoken_of
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.survey.draws import self_selected, target_of
+from verirec.estimation.survey.draws import check_survey, self_selected, target_of
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
@@ -48,6 +48,7 @@ class Prepared(NamedTuple):
     noise_source: str
     predictions: Predictions
     trained: tuple[str, ...]
+    searches: dict[str, dict[str, Any]]
 
 
 class Wishes(NamedTuple):
@@ -73,6 +74,9 @@ def prepare(
     Noise rates and propensities are those of the whole log; the rows that judge are a random part of it, whose
     propensities are thinned accordingly.
     """
+    checked_log(log)
+    if labels.survey is not None:
+        check_survey(labels.survey, log)
     if labels.audit is not None and labels.rates is not None:
         raise ParameterError("give an audit or noise_rates: one of the two")
     methods, seed = checked_methods(wishes.train), settings["seed"]
@@ -104,7 +108,7 @@ def prepare(
         lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
         **settings,
     )
-    return Prepared(evidence, source, predictions | trained, tuple(trained))
+    return Prepared(evidence, source, predictions | trained.predictions, tuple(trained.predictions), trained.searches)
 
 
 def _noise(

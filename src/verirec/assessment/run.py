@@ -15,10 +15,9 @@ from verirec.assessment.preparation import Labels, Wishes, prepare
 from verirec.assessment.recommenders import judge_all
 from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, named_entries, named_numbers
-from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.selection_range import SelectionRange
-from verirec.estimation.survey.draws import check_survey
 from verirec.exceptions import VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisance.noise_rates import AuditSample
@@ -100,9 +99,6 @@ def assess(
     >>> assess(world.log, given, survey=survey).verdicts
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
-    checked_log(log)
-    if survey is not None:
-        check_survey(survey, log)
     known = named_numbers("truth", truth)
     judged_by = get_loss(loss)
     settings = checked_settings(
@@ -149,6 +145,7 @@ def assess(
         truth=known,
         excludes=evidence.exclude is not None,
         trained=found.trained,
+        searches=found.searches,
     )
 
 

@@ -39,6 +39,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),
         "pairs_to_ask_about": None if found.plan is None else len(found.plan),
         "trained": list(found.trained),
+        "searches": dict(found.searches),
         "conclusions": conclusions(found),
         "warnings": list(found.warnings),
     }

@@ -26,6 +26,13 @@ class Held(NamedTuple):
     share: float
 
 
+class TrainedHere(NamedTuple):
+    """Predictions of what was trained, and of what was searched for what the search tried and chose, by name."""
+
+    predictions: dict[str, PredictionsLike]
+    searches: dict[str, dict[str, Any]]
+
+
 def hold_out_rows(log: FeedbackLog, hold_out: float | None, train: Sequence[str], seed: int) -> Held:
     """Part a log at random; where something is to be trained, a fifth of it is held out if nobody says otherwise."""
     if hold_out is None and not train:
@@ -62,20 +69,23 @@ def train_all(
     noise: Rates | NoiseRegion,
     seed: int,
     progress: Callable[[str], None],
-) -> dict[str, PredictionsLike]:
+) -> TrainedHere:
     """Train methods on the rows that do not judge, with the propensities and the noise rates of the whole log.
 
     Where only a region of rates is known, methods that need rates learn their own.
     """
     if held.training is None:
-        return {}
+        return TrainedHere({}, {})
     rates = None if isinstance(noise, NoiseRegion) else noise
     thinned = propensities.thinned(1 - held.share)
-    found: dict[str, PredictionsLike] = {}
+    found = TrainedHere({}, {})
     for name in names:
         progress(f"Training {name}")
         method = _catalogue()[name](random_state=seed)
-        found[name] = method.fit(held.training, propensities=thinned, noise_rates=rates).predictions
+        method.fit(held.training, propensities=thinned, noise_rates=rates)
+        found.predictions[name] = method.predictions
+        if method.report_.search is not None:
+            found.searches[name] = method.report_.search
     return found
 
 

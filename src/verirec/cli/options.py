@@ -164,6 +164,11 @@ class PropensityOptions:
     def __post_init__(self) -> None:
         one_of("--propensity", self.propensity, PROPENSITIES)
 
+    @property
+    def given(self) -> bool:
+        """Whether anything was said of them."""
+        return self.propensity != "logistic" or self.propensity_column is not None
+
     def fit(self, log: FeedbackLog) -> Propensities:
         """Take the log's propensities, or fit the model to it."""
         if self.propensity_column is not None or self.propensity == "logged":

@@ -29,6 +29,7 @@ from verirec.losses import NoiseRates
 from verirec.pages.writing import check_writable
 
 CHECKPOINT: Final = "checkpoint.safetensors"
+_OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
 
 app = typer.Typer(add_completion=False)
 
@@ -95,7 +96,9 @@ def _say(recommender: Any, out: Path) -> None:
     report = recommender.report_
     kept = f"the state of epoch {report.best_epoch} of {len(report.history)} is kept"
     lines = [f"{recommender.name}: {kept} ({report.stopped_because})"]
-    if recommender.validation:
+    if report.search is not None:
+        lines = search_lines(report.search)
+    elif report.validation_estimator is not None:
         lines.append(f"Validation error by {report.validation_estimator}: {report.validation_error:.4f}")
     rates = recommender.noise_rates_
     if isinstance(rates, NoiseRates):
@@ -108,6 +111,20 @@ def _say(recommender: Any, out: Path) -> None:
         lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")
     for line in (*lines, f"The model: {out}"):
         console.print(line, soft_wrap=True)
+
+
+def search_lines(search: dict[str, Any]) -> list[str]:
+    """Say what a search chose, and by how much it is better than what it is held against."""
+    trials, guard = search["trials"], search["guard"]
+    chosen, reference = trials[search["chosen"]], trials[search["reference"]]
+    parameters = ", ".join(f"{name} {value}" for name, value in chosen.items() if name not in _OF_A_TRIAL)
+    held_against = "constants alone" if reference.get("model") == "constants" else "where it started"
+    return [
+        f"Tried {len(trials)} ({search['stopped']}), judged by {search['criterion']}, {search['folds']} folds",
+        f"Chosen: {chosen['method']}{': ' if parameters else ''}{parameters}",
+        f"The best is better than {held_against} by {guard['gain']:.4f}, standard error {guard['standard_error']:.4f}"
+        f"{'' if guard['sure'] else ': not established'}",
+    ]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ VERBS: Final = {
     "plan": "Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.",
     "estimate": "Estimate how good each recommender really is: its loss, and how it ranks all items.",
     "train": "Train a recommender on a log.",
+    "tune": "Search for parameters, train with the best, and list all that was tried.",
     "evaluate": "Evaluate a trained recommender on test ratings, without any correction.",
     "recommend": "Recommend items to users.",
     "methods": "List the methods that verirec train knows.",

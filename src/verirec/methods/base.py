@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
-from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods import checking
-from verirec.methods.parameters import Limits, parameters_of, savable_parameters, shown
+from verirec.methods.parameters import Limits
+from verirec.methods.trained import Trained
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import RandomState
 from verirec.training.correction import Kind, NoiseCorrection
@@ -23,8 +20,8 @@ from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.recommender import Recommendations, Recommender, TrainingReport
 from verirec.training.settings import Anchors, TrainingSettings
+from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(ABC):
+class Method(Trained):
     r"""A way to train a recommender: stores its parameters, and trains in `fit`.
 
     What it leaves is `recommender_`, to which its own `predict`, `recommend`, `similar_items` and `save` hand over.
@@ -43,7 +40,7 @@ class Method(ABC):
         "mf", "constants", "features", "ncf", a `torch.nn.Module` of (users, items) that gives logits, or a function of
         (n_users, n_items) that makes one.
     dim
-        Number of factors.
+        Number of factors; 0 for none.
     constants
         Whether users, items and all have a constant; the paper's form has none.
     loss
@@ -54,6 +51,13 @@ class Method(ABC):
         stands for parameters of about 1/2, whatever the size of the log. By default the factors' is 8, or a tenth above
         `report_.penalty_bound` where that is more; without constants 2, or half of what would leave nothing of them
         where that is less. `report_.penalty_factors` says which it was.
+    penalty_users, penalty_items
+        Of the users' and of the items' constants, in place of `penalty_constants`.
+    covariates
+        What people chose to rate, learnt from the positions of training rows, each pair's own left out, with one weight
+        each. "propensity": the logit of a logistic propensity. "co-rating": an item-item model of which items are rated
+        by the same people (`verirec.nuisance.exposure`). "both", "none". By default "propensity" with
+        model="features", and "none" otherwise; for models "mf", "constants" and "features".
     solver
         "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
         lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy and models "mf",
@@ -66,6 +70,9 @@ class Method(ABC):
         never).
     validation
         Share of the rows that are held out to judge by; 0 for none.
+    refit
+        Whether to train once more at the end, on all rows, for as many epochs (or sweeps) as were best by validation,
+        with the noise rates that training ended with. The report stays that of the first fit.
     validation_estimator
         The estimator of the held-out error. By default ome-dr where there are noise rates (those that training starts
         from, where it learns them), and else the method's own kind.
@@ -97,9 +104,6 @@ class Method(ABC):
         by `save`.
     """
 
-    name: ClassVar[str]
-    paper: ClassVar[str]
-    summary: ClassVar[str]
     needs_grid: ClassVar[bool] = False
     """Whether its loss looks at pairs that nobody rated."""
     uses_propensities: ClassVar[bool] = True
@@ -113,7 +117,7 @@ class Method(ABC):
     takes_correction: ClassVar[bool] = False
     """Whether it can be corrected for noise."""
     limits: ClassVar[Limits] = {
-        "dim": (1, 10_000),
+        "dim": (0, 10_000),
         "batch_size": (1, 10**9),
         "grid_cells": (1, 10**9),
         "epochs": (1, 10**9),
@@ -121,6 +125,8 @@ class Method(ABC):
         "penalty_factors": (0, 1e9),
         "penalty_constants": (0, 1e9),
         "penalty_features": (0, 1e9),
+        "penalty_users": (0, 1e9),
+        "penalty_items": (0, 1e9),
         "learning_rate": (1e-12, 1e3),
         "validation": (0, 0.99),
         "max_rate": (0.01, 0.49),
@@ -134,6 +140,9 @@ class Method(ABC):
     penalty_factors: float | None = None
     penalty_constants: float = 4.0
     penalty_features: float = 10.0
+    penalty_users: float | None = None
+    penalty_items: float | None = None
+    covariates: str | None = None
     solver: Literal["auto", "gradient", "sweep"] = "auto"
     learning_rate: float = 0.01
     batch_size: int = 2_048
@@ -141,6 +150,7 @@ class Method(ABC):
     epochs: int = 500
     patience: int | None = 8
     validation: float = 0.1
+    refit: bool = True
     validation_estimator: str | None = None
     correction: Kind = "none"
     anchors: Anchors = "fixed"
@@ -203,16 +213,34 @@ class Method(ABC):
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
         self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        if self.refit and prepared.validator is not None:
+            self._fit_again(prepared, progress)
         if survey is not None:
             self.recommender_ = self._trained().calibrated(survey, exclude=log)
         return self
 
+    def _fit_again(self, prepared: Preparation, progress: Callable[[int, int, float], None]) -> None:
+        """Train on all rows for as long as was best, with the noise rates that training ended with."""
+        first = self._trained()
+        whole = prepared.on_all_rows(TrainingSettings.of(self), first.noise_rates, first.report.start_size)
+        self.fit_prepared(whole, Plan(first.report.best_epoch, progress=progress))
+        self.recommender_ = replace(self.recommender_, report=first.report)
+
     def prepare(
-        self, log: FeedbackLog, *, noise_rates: Rates | None, audit: AuditSample | None, propensities: Any
+        self,
+        log: FeedbackLog,
+        *,
+        noise_rates: Rates | None,
+        audit: AuditSample | None,
+        propensities: Any,
+        learnt: Learnt | None = None,
     ) -> Preparation:
-        """Check all that `fit` is given, find propensities and noise rates, and hold rows out."""
+        """Check all that `fit` is given, find propensities and noise rates, and hold rows out.
+
+        Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
+        """
         self.check_parameters()
-        return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities)
+        return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:
         """Train on what `prepare` made, anew or from where another fit ended."""
@@ -226,76 +254,3 @@ class Method(ABC):
         """Whether any of its models takes features."""
         kinds = (self.model, *(spec.kind for spec in self.extra_models().values()))
         return any(isinstance(kind, str) and kind == "features" for kind in kinds)
-
-    # What was trained
-
-    def _trained(self) -> Recommender:
-        if "recommender_" not in vars(self):
-            raise NotFittedError(f"this {type(self).__name__} is not trained yet: call fit first")
-        return self.recommender_
-
-    @property
-    def report_(self) -> TrainingReport:
-        """How training went: history, why it stopped, validation error."""
-        return self._trained().report
-
-    @property
-    def noise_rates_(self) -> Rates | None:
-        """Given, audited, or as training left them; `None` for none."""
-        return self._trained().noise_rates
-
-    @property
-    def predictions(self) -> Any:
-        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
-        return self._trained().predictions
-
-    def predictions_for(self, log: FeedbackLog) -> Any:
-        """Return the predictions on another log's grid, by id: see `Recommender.predictions_for`."""
-        return self._trained().predictions_for(log)
-
-    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
-        """Return the probability that each user likes each item, by id: see `Recommender.predict`."""
-        return self._trained().predict(users, items)
-
-    def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
-        """Return each user's k best items: see `Recommender.recommend`."""
-        return self._trained().recommend(users, k, exclude=exclude)
-
-    def similar_items(self, item: Any, k: int = 10) -> Recommendations:
-        """Return the k items most like one: see `Recommender.similar_items`."""
-        return self._trained().similar_items(item, k)
-
-    def calibrated(self, survey: SurveySample, **options: Any) -> Recommender:
-        """Return the recommender with level and slope put right: see `Recommender.calibrated`."""
-        return self._trained().calibrated(survey, **options)
-
-    def fold_in(self, ratings: FeedbackLog) -> Recommender:
-        """Return a recommender of new users, without training again: see `Recommender.fold_in`."""
-        return self._trained().fold_in(ratings)
-
-    def save(self, folder: str | Path) -> Path:
-        """Save the trained recommender: see `Recommender.save`."""
-        return self._trained().save(folder)
-
-    # Parameters, in scikit-learn's manner
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn's `clone` wants them."""
-        return parameters_of(self)
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
-            setattr(self, name, value)
-        return self
-
-    @property
-    def savable_parameters(self) -> dict[str, Any]:
-        """The parameters that a file can hold; objects, such as modules of one's own, are left out."""
-        return savable_parameters(self)
-
-    def __repr__(self) -> str:
-        return shown(self)

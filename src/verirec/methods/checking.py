@@ -20,6 +20,7 @@ from verirec.training.levels import check_survey as check_survey
 from verirec.training.losses import LOSSES
 from verirec.training.preparation import Preparation
 from verirec.training.schedule import ANCHORS
+from verirec.training.side_information import COVARIATES
 from verirec.training.solvers.choice import SOLVERS, no_sweeps
 
 
@@ -34,6 +35,15 @@ def check(method: Any) -> None:
         usable = tuple(name for name, one in ESTIMATORS.items() if not one.needs_all_propensities)
         one_of("validation_estimator", method.validation_estimator, usable)
     _check_correction(method)
+    if isinstance(method.model, str) and method.model == "ncf" and method.dim == 0:
+        raise ParameterError('dim must be a whole number from 1 with model="ncf"; got 0')
+    if method.covariates is not None:
+        one_of("covariates", method.covariates, tuple(COVARIATES))
+        linear = isinstance(method.model, str) and method.model in ("mf", "constants", "features")
+        if method.covariates != "none" and not linear:
+            raise ParameterError(
+                f'covariates are for models "mf", "constants" and "features"; got model={short(method.model)}'
+            )
 
 
 def _check_correction(method: Any) -> None:

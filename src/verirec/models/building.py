@@ -31,15 +31,15 @@ def build_model(
     Parameters
     ----------
     kind
-        "mf": factors, with constants unless these are off. "constants": constants alone. "features": all of `side` as
-        well. "ncf": a neural one. A `torch.nn.Module`, which is copied and never changed itself, or a function of
-        (n_users, n_items) that gives one.
+        "mf": factors, with constants unless these are off. "constants": constants alone. "features": features as
+        well. All three take covariates of pairs, where there are some. "ncf": a neural one. A `torch.nn.Module`, which
+        is copied and never changed itself, or a function of (n_users, n_items) that gives one.
     shape
         (n_users, n_items).
     dim
         Number of factors.
     side
-        Features, for "features".
+        Features, for "features", and covariates.
 
     Examples
     --------
@@ -50,10 +50,10 @@ def build_model(
     """
     if not isinstance(kind, str):
         return _own_model(kind, shape, random)
-    if kind == "mf":
-        return FactorModel(*shape, dim, constants=constants, random=random)
-    if kind == "constants":
-        return FactorModel(*shape, 0, constants=True, random=random)
+    if kind in ("mf", "constants"):
+        pairs = SideInformation(covariates=side.covariates)
+        alone = kind == "constants"
+        return FactorModel(*shape, 0 if alone else dim, constants=alone or constants, side=pairs, random=random)
     if kind == "features":
         if side.users is None and side.items is None:
             raise ModelError('model="features" needs a log with user or item features')

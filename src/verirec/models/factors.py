@@ -1,9 +1,9 @@
 r"""Matrix factorisation with constants and features: the model of most methods, in one class.
 
-.. math:: z_{ui} = b + b_u + b_i + u_u \cdot v_i + x_u^\top A\, y_i + a \cdot x_u + c \cdot y_i + g\, \ell_{ui}
+.. math:: z_{ui} = b + b_u + b_i + u_u \cdot v_i + x_u^\top A\, y_i + a \cdot x_u + c \cdot y_i + w \cdot c_{ui}
 
-with features x and y, and :math:`\ell` the logit of the propensity. Each part can be left out; without constants and
-features it is the paper's form (Section 5).
+with features x and y, and covariates :math:`c_{ui}` of the pair, such as the logit of its propensity. Each part can be
+left out; without constants and features it is the paper's form (Section 5).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from verirec.models.covariates import Covariates
 from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
 
 _SPREAD = 0.1
@@ -22,33 +23,43 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True)
 class Penalties:
-    r"""Strengths of the penalties by kind: precisions :math:`1/\sigma^2` of normal priors around 0."""
+    r"""Strengths of the penalties by kind: precisions :math:`1/\sigma^2` of normal priors around 0.
+
+    Constants of users and of items may have strengths of their own in place of the one for both.
+    """
 
     constants: float
     factors: float
     features: float
+    users: float | None = None
+    items: float | None = None
 
     def of(self, kind: str) -> float:
-        """Look a kind up."""
-        return float(getattr(self, kind))
+        """Look a kind up: "users" and "items" are their constants."""
+        own = getattr(self, kind)
+        return float(self.constants if own is None else own)
+
+    @property
+    def least_of_constants_and_features(self) -> float:
+        """The smallest of all but the factors'."""
+        return min(self.of(kind) for kind in ("users", "items", "features"))
 
 
 @dataclass(frozen=True, eq=False)
 class SideInformation:
-    """Features of users and items, and propensity logits by user and item, as tensors; each may be missing.
+    """Features of users and items as tensors, and covariates of pairs; each may be missing.
 
     Parameters
     ----------
     users, items
         Standardised features, shapes (n_users, p) and (n_items, q).
-    user_logits, item_logits
-        Parts whose sum is the propensity's logit, shapes (n_users,) and (n_items,).
+    covariates
+        Of pairs.
     """
 
     users: Tensor | None = None
     items: Tensor | None = None
-    user_logits: Tensor | None = None
-    item_logits: Tensor | None = None
+    covariates: Covariates | None = None
 
 
 def _sum(parts: list[Tensor]) -> Tensor:
@@ -60,7 +71,7 @@ def _sum(parts: list[Tensor]) -> Tensor:
 
 
 class FactorModel(Model):
-    """Matrix factorisation with constants, features and the propensity as a covariate.
+    """Matrix factorisation with constants, features and covariates of pairs.
 
     Parameters
     ----------
@@ -71,7 +82,7 @@ class FactorModel(Model):
     constants
         Whether users, items and all have a constant.
     side
-        Features and propensity logits.
+        Features and covariates.
     random
         Where the factors start from.
     """
@@ -101,20 +112,17 @@ class FactorModel(Model):
     def _add_features(self, side: SideInformation) -> None:
         self.user_features: Tensor | None
         self.item_features: Tensor | None
-        self.user_logits: Tensor | None
-        self.item_logits: Tensor | None
         self.register_buffer("user_features", side.users, persistent=False)
         self.register_buffer("item_features", side.items, persistent=False)
-        self.register_buffer("user_logits", side.user_logits, persistent=False)
-        self.register_buffer("item_logits", side.item_logits, persistent=False)
+        self.covariates = side.covariates
         if side.users is not None:
             self.user_weights = nn.Parameter(torch.zeros(side.users.shape[1]))
         if side.items is not None:
             self.item_weights = nn.Parameter(torch.zeros(side.items.shape[1]))
         if side.users is not None and side.items is not None:
             self.interactions = nn.Parameter(torch.zeros(side.users.shape[1], side.items.shape[1]))
-        if side.user_logits is not None or side.item_logits is not None:
-            self.logit_weight = nn.Parameter(torch.zeros(()))
+        if side.covariates is not None:
+            self.covariate_weights = nn.Parameter(torch.zeros(len(side.covariates)))
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Add up all parts for pairs."""
@@ -129,6 +137,9 @@ class FactorModel(Model):
             parts.append(self.of_items().index_select(0, items))
         if self.user_features is not None and self.item_features is not None:
             parts.append(torch.linalg.vecdot(self.user_features[users] @ self.interactions, self.item_features[items]))
+        if self.covariates is not None:
+            weights = self.covariate_weights
+            parts.append(self.covariates.pairs(users, items).to(weights.dtype) @ weights)
         return _sum(parts).expand(len(users))
 
     def grid(self, users: Tensor, items: Tensor) -> Tensor:
@@ -142,28 +153,36 @@ class FactorModel(Model):
             parts.append(self.user_factors.index_select(0, users) @ self.item_factors.index_select(0, items).T)
         if self.user_features is not None and self.item_features is not None:
             parts.append((self.user_features[users] @ self.interactions) @ self.item_features[items].T)
+        if self.covariates is not None:
+            parts.append(self.of_covariates(users, items))
         return _sum(parts).expand(len(users), len(items))
+
+    def of_covariates(self, users: Tensor, items: Tensor) -> Tensor:
+        """Return what covariates add to a rectangle, shape (a, b); there must be some."""
+        assert self.covariates is not None  # noqa: S101
+        weights = self.covariate_weights
+        return torch.einsum("cab,c->ab", self.covariates.rectangle(users, items).to(weights.dtype), weights)
 
     @property
     def factors_alone(self) -> bool:
         """Whether it is the paper's form: factors, and nothing else."""
-        return bool(self.dim) and not self.has_user_part and not self.has_item_part
+        parts = self.has_user_part or self.has_item_part or self.covariates is not None
+        return bool(self.dim) and not parts
 
     @property
     def has_features(self) -> bool:
-        """Whether it has features, or the propensity as a covariate."""
-        sides = self.user_features, self.item_features, self.user_logits, self.item_logits
-        return any(one is not None for one in sides)
+        """Whether it has features of users or items."""
+        return self.user_features is not None or self.item_features is not None
 
     @property
     def has_user_part(self) -> bool:
         """Whether anything belongs to the user alone."""
-        return self.constants or self.user_features is not None or self.user_logits is not None
+        return self.constants or self.user_features is not None
 
     @property
     def has_item_part(self) -> bool:
         """Whether anything belongs to the item alone."""
-        return self.constants or self.item_features is not None or self.item_logits is not None
+        return self.constants or self.item_features is not None
 
     def of_users(self) -> Tensor:
         """Return what belongs to each user alone, shape (n_users,)."""
@@ -179,8 +198,6 @@ class FactorModel(Model):
             parts.append(getattr(self, f"{side}_constants"))
         if getattr(self, f"{side}_features") is not None:
             parts.append(getattr(self, f"{side}_features") @ getattr(self, f"{side}_weights"))
-        if getattr(self, f"{side}_logits") is not None:
-            parts.append(self.logit_weight * getattr(self, f"{side}_logits"))
         return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
     def penalised(self) -> Iterator[Penalised]:
@@ -188,8 +205,9 @@ class FactorModel(Model):
         if self.dim:
             yield Penalised([self.user_factors, self.item_factors], "factors")
         if self.constants:
-            yield Penalised([self.user_constants, self.item_constants], "constants")
-        names = ("user_weights", "item_weights", "interactions", "logit_weight")
+            yield Penalised([self.user_constants], "users")
+            yield Penalised([self.item_constants], "items")
+        names = ("user_weights", "item_weights", "interactions", "covariate_weights")
         weights = [getattr(self, name, None) for name in names]
         if any(one is not None for one in weights):
             yield Penalised([one for one in weights if one is not None], "features")
@@ -203,11 +221,10 @@ class FactorModel(Model):
 
     def with_strangers(self, cold_users: Tensor, cold_items: Tensor) -> FactorModel:
         """Return a copy with one more user and one more item: mean factors and constants, and no features."""
-        sides = (self.user_features, self.item_features, self.user_logits, self.item_logits)
-        wider = (None if one is None else torch.cat([one, torch.zeros_like(one[:1])]) for one in sides)
+        sides = (self.user_features, self.item_features)
+        users, items = (None if one is None else torch.cat([one, torch.zeros_like(one[:1])]) for one in sides)
         shape = (self.shape[0] + 1, self.shape[1] + 1)
-        model = FactorModel(
-            *shape, self.dim, constants=self.constants, side=SideInformation(*wider), random=torch.Generator()
-        )
+        side = SideInformation(users, items, self.covariates)
+        model = FactorModel(*shape, self.dim, constants=self.constants, side=side, random=torch.Generator())
         model.load_state_dict(state_with_strangers(self, cold_users, cold_items))
         return model.eval()

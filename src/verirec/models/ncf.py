@@ -49,7 +49,8 @@ class NeuralModel(Model):
         yield Penalised([self.user_factors, self.item_factors], "factors")
         yield Penalised([self.hidden, self.output], "features")
         if self.constants:
-            yield Penalised([self.user_constants, self.item_constants], "constants")
+            yield Penalised([self.user_constants], "users")
+            yield Penalised([self.item_constants], "items")
 
     def forget_cold(self, users: Tensor, items: Tensor) -> None:
         """Return users and items without ratings the mean embedding and the mean constant of the others."""

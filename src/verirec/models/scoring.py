@@ -13,7 +13,7 @@ from verirec.exceptions import ModelError, ParameterError
 
 
 class Penalised(NamedTuple):
-    """Parameters that share a penalty, and which one: "constants", "factors" or "features"."""
+    """Parameters that share a penalty, and which one: a field of `Penalties`."""
 
     parameters: list[nn.Parameter]
     kind: str

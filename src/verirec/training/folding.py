@@ -104,7 +104,8 @@ def _design(model: FactorModel, parameters: Mapping[str, Any]) -> tuple[Array, A
     columns, penalty = [], []
     if model.constants:
         columns.append(np.ones((model.shape[1], 1)))
-        penalty.append(float(parameters["penalty_constants"]))
+        own = parameters.get("penalty_users")
+        penalty.append(float(parameters["penalty_constants"] if own is None else own))
     if model.dim:
         columns.append(model.item_factors.detach().double().numpy())
         penalty += [float(parameters["penalty_factors"])] * model.dim
@@ -114,20 +115,22 @@ def _design(model: FactorModel, parameters: Mapping[str, Any]) -> tuple[Array, A
 
 
 def _of_users(model: FactorModel, count: int, features: Array | None) -> FactorModel:
-    """Return a model of so many other users, whose own parameters are 0; what is of items and of all is the same."""
-    sides = (model.user_features, model.item_features, model.user_logits, model.item_logits)
-    side = [_average(one, count) if place % 2 == 0 else one for place, one in enumerate(sides)]
+    """Return a model of so many other users, whose own parameters are 0; what is of items and of all is the same.
+
+    Covariates of what was rated are average, 0, for all of them, and left out.
+    """
+    users = _average(model.user_features, count)
     if features is not None and model.user_features is not None:
-        side[0] = torch.as_tensor(features, dtype=torch.float32)
+        users = torch.as_tensor(features, dtype=torch.float32)
     folded = FactorModel(
         count,
         model.shape[1],
         model.dim,
         constants=model.constants,
-        side=SideInformation(*side),
+        side=SideInformation(users, model.item_features),
         random=torch.Generator(),
     )
-    state = dict(model.state_dict())
+    state = {name: value for name, value in model.state_dict().items() if name != "covariate_weights"}
     for name in ("user_constants", "user_factors"):
         if name in state:
             state[name] = torch.zeros((count, *state[name].shape[1:]))

@@ -75,7 +75,7 @@ def predictions_of(
     curve
         Puts level and slope of the logits right.
     """
-    if isinstance(model, FactorModel):
+    if isinstance(model, FactorModel) and model.covariates is None:
         own = _levelled(_as_factors(model), curve)
         return own if users is None or items is None else _at_places(own, users, items)
     cells = levelled_cells(model, shape, curve)

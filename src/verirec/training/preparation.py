@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from verirec.randomness import same_state
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
-from verirec.training.side_information import side_information
+from verirec.training.side_information import Learnt, side_information
 from verirec.training.validation import Validator
 
 _LEAST: Final = 1 / 3
@@ -48,6 +48,8 @@ class Preparation:
         A model of labels, where noise rates are learnt along the way.
     threads
         That large work may use.
+    start_size
+        Where factors alone start, if a first fit has chosen: see `verirec.training.starting`.
     """
 
     log: FeedbackLog
@@ -58,6 +60,16 @@ class Preparation:
     side: SideInformation
     h: CellValues | None
     threads: int
+    start_size: float | None = None
+
+    def on_all_rows(
+        self, settings: TrainingSettings, rates: Rates | None, start_size: float | None = None
+    ) -> Preparation:
+        """Return the same with no rows held out, and with the noise rates and the start of a first fit."""
+        old = self.data
+        data = TrainingData(self.log, self.propensities, old.batch_size, old.grid_cells, old.seed, old.device)
+        side = side_information(self.log, settings.exposure_covariates, old.device, features=settings.takes_features)
+        return replace(self, rates=rates, validator=None, data=data, side=side, h=None, start_size=start_size)
 
     def schedule(self, settings: TrainingSettings) -> RateSchedule:
         """Return the noise rates as training goes on, known or learnt."""
@@ -72,6 +84,7 @@ def prepare(
     noise_rates: Rates | None,
     audit: AuditSample | None,
     propensities: Any,
+    learnt: Learnt | None = None,
 ) -> Preparation:
     """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
     if noise_rates is not None and audit is not None:
@@ -93,7 +106,9 @@ def prepare(
     data = TrainingData(
         trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
     )
-    side = side_information(log, fitted, device) if settings.takes_features else SideInformation()
+    side = side_information(
+        trained_on, settings.exposure_covariates, device, features=settings.takes_features, learnt=learnt
+    )
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
 

@@ -102,7 +102,8 @@ def top_items(
         What to leave out, shape (n_users, n_items).
     """
     positions, scores = np.empty((len(users), k), np.int64), np.empty((len(users), k), np.float32)
-    products = _Products(model) if isinstance(model, FactorModel) and model.dim else None
+    by_product = isinstance(model, FactorModel) and model.dim and model.covariates is None
+    products = _Products(model) if by_product else None  # type: ignore[arg-type]
     height, workers = max(1, _BLOCK // n_items), 1 if products is None else torch.get_num_threads()
 
     def work(first: int) -> None:

@@ -51,6 +51,10 @@ class TrainingReport:
         The factor penalty from which on the loss surely has a minimum.
     penalty_factors
         The factor penalty that was trained with: as given, or as found.
+    start_size
+        Of factors alone: what part of the size that fits the rows best they started at; `None` of all others.
+    search
+        What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
     """
 
     method: str
@@ -63,6 +67,14 @@ class TrainingReport:
     validation_estimator: str | None
     penalty_bound: float
     penalty_factors: float
+    start_size: float | None
+    search: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def trained_with(self) -> dict[str, Any]:
+        """Parameters of the method that trained the model: those that a search chose, where there was one."""
+        found: dict[str, Any] = self.parameters if self.search is None else self.search["parameters"]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +276,11 @@ class Recommender:
         (1, 5)
         """
         rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
-        rates = self.noise_rates if self.report.parameters["correction"] != "none" else None
+        rates = self.noise_rates if self.report.trained_with["correction"] != "none" else None
         features = None
         if ratings.user_features is not None and self.user_scale is not None:
             features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
-        penalties = self.report.parameters | {"penalty_factors": self.report.penalty_factors}
+        penalties = self.report.trained_with | {"penalty_factors": self.report.penalty_factors}
         model = fold_in(self.model, rows, items, self.cold_users, penalties, rates, features)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
         return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)

@@ -14,12 +14,13 @@ from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import FactorModel, Model, NeuralModel, build_model
+from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
 from verirec.training.checkpoints import read_tensors, write_tensors
 
 TENSORS: Final = "model.safetensors"
 FACTS: Final = "model.json"
-_SIDES: Final = ("user_features", "item_features", "user_logits", "item_logits")
+_SIDES: Final = ("user_features", "item_features")
 
 
 def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict[str, Any]) -> Path:
@@ -42,6 +43,8 @@ def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict
         )
     tensors = dict(model.state_dict()) | more
     tensors |= {name: value for name in _SIDES if (value := getattr(model, name, None)) is not None}
+    if isinstance(model, FactorModel) and model.covariates is not None:
+        tensors |= model.covariates.tensors()
     text = json.dumps(facts | {"model": _description(model)}, indent=1)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
@@ -61,8 +64,9 @@ def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
         raise ModelFileError(f"{folder / FACTS}: its contents were changed after it was written")
     facts = json.loads(text)
     about = facts.pop("model")
-    side = SideInformation(*(tensors.pop(name, None) for name in _SIDES))
     shape = (len(facts["user_ids"]), len(facts["item_ids"]))
+    users, items = (tensors.pop(name, None) for name in _SIDES)
+    side = SideInformation(users, items, Covariates.of_tensors(tensors, shape))
     model = build_model(
         about["kind"], shape, about["dim"], constants=about["constants"], side=side, random=torch.Generator()
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from verirec.models import Penalties
 from verirec.randomness import RandomState
 from verirec.training.schedule import AnchorRule
 from verirec.training.schedule import Anchors as Anchors
@@ -27,6 +28,9 @@ class TrainingSettings:
     penalty_factors: float | None
     penalty_constants: float
     penalty_features: float
+    penalty_users: float | None
+    penalty_items: float | None
+    covariates: str | None
     solver: str
     learning_rate: float
     batch_size: int
@@ -47,6 +51,19 @@ class TrainingSettings:
     def of(cls, method: Any) -> Self:
         """Take them from a method."""
         return cls(**{one.name: getattr(method, one.name) for one in fields(cls)})
+
+    def penalties(self, times: float = 1.0) -> Penalties:
+        """Return the penalties, all of them multiplied by a number."""
+        own = (self.penalty_constants, self.penalty_factors or 0.0, self.penalty_features)
+        sides = (None if one is None else times * one for one in (self.penalty_users, self.penalty_items))
+        return Penalties(*(times * one for one in own), *sides)
+
+    @property
+    def exposure_covariates(self) -> str:
+        """Which covariates there are: by default the propensity's logit beside features, and none otherwise."""
+        if self.covariates is not None:
+            return self.covariates
+        return "propensity" if isinstance(self.model, str) and self.model == "features" else "none"
 
     @property
     def anchor_rule(self) -> AnchorRule:

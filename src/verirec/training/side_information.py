@@ -1,38 +1,57 @@
-"""Features as models take them: standardised, with the propensity's logit beside them."""
+"""Features as models take them, standardised, and covariates that are learnt from what was rated."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog
+from verirec.models.covariates import KINDS, Covariates
 from verirec.models.factors import SideInformation
-from verirec.nuisance.propensities import Propensities
+from verirec.nuisance.exposure import ExposureCovariate
+
+COVARIATES: Final = {"none": (), **{name: (name,) for name in KINDS}, "both": tuple(KINDS)}
+"""What the parameter `covariates` stands for."""
+
+Learnt = dict[tuple[int, str], ExposureCovariate]
+"""Covariates by the fingerprint of the rows that they were learnt from, and by name."""
 
 
-def side_information(log: FeedbackLog, propensities: Propensities, device: torch.device) -> SideInformation:
-    """Standardise a log's features, and the logits of propensities that are sums of a user's and an item's."""
-    sides = propensities.side_logits()
-    logits: list[Tensor | None] = [None, None]
-    if sides is not None:
-        warm = [np.bincount(log.users, minlength=log.n_users) > 0, np.bincount(log.items, minlength=log.n_items) > 0]
-        # One scale for both, that of their sum; nobody knows it of those who are never logged.
-        spread = np.sqrt(sum(side[has].var() for side, has in zip(sides, warm, strict=True))) or 1.0
-        centred = [
-            np.where(has, (side - side[has].mean()) / spread, 0.0) for side, has in zip(sides, warm, strict=True)
-        ]
-        logits = [_tensor(side, device) for side in centred]
-    return SideInformation(_standardised(log.user_features, device), _standardised(log.item_features, device), *logits)
+def side_information(
+    log: FeedbackLog, covariates: str, device: torch.device, *, features: bool = True, learnt: Learnt | None = None
+) -> SideInformation:
+    """Standardise a log's features, and learn covariates from its positions.
 
-
-def _tensor(values: Any, device: torch.device) -> Tensor:
-    return torch.as_tensor(values).to(device, torch.float32)
+    Parameters
+    ----------
+    log
+        The rows that are trained on, and no others: a covariate would know of those that were held out.
+    covariates
+        Of `COVARIATES`.
+    device
+        Where tensors go.
+    features
+        Whether features are wanted.
+    learnt
+        Covariates that are known already; new ones are put there.
+    """
+    known = {} if learnt is None else learnt
+    columns = []
+    for name in COVARIATES[covariates]:
+        key = (log.fingerprint, name)
+        if key not in known:
+            known[key] = KINDS[name].fit(log)
+        columns.append(known[key])
+    pairs = Covariates(columns, device) if columns else None
+    users, items = (_standardised(one, device) if features else None for one in (log.user_features, log.item_features))
+    return SideInformation(users, items, pairs)
 
 
 def _standardised(values: Any, device: torch.device) -> Tensor | None:
     """Standardise features as `FeatureScale` says."""
-    return None if values is None else _tensor(FeatureScale.of(values).apply(values), device)
+    if values is None:
+        return None
+    return torch.as_tensor(FeatureScale.of(values).apply(values)).to(device, torch.float32)

@@ -47,7 +47,7 @@ def test_clusters_that_cannot_be_told_apart(world, clusters):
 
 def test_excluding_all_pairs(world, scores):
     every = tuple(part.ravel() for part in np.indices((40, 30)))
-    check_refusal(lambda: vr.assess(world.log, {"a": scores}, exclude=every), ParameterError, "leaves no pair")
+    check_refusal(lambda: vr.assess(world.log, {"a": scores}, exclude=every), SurveyError, "leaves no pair")
 
 
 def test_a_small_sample_of_few_pairs_has_some(world, scores):

@@ -132,7 +132,7 @@ class _WithFeatures(_Logistic):
         rest, slopes = self._rest_and_slopes(log, slopes)
         slope, joint = (self.fitted.adjoint(log.users, log.items, rest * values) for values in (slopes, influence))
         solved = self.fitted.solve(slope)
-        leverage = self.fitted.leverage(log.users, log.items)
+        leverage = self.fitted.leverages.cells(log.users, log.items)
         return quadratic_change((slope,), (joint,), (solved,), rest**3 * leverage, slopes, influence)
 
 

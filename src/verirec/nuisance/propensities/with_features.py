@@ -116,10 +116,11 @@ class FeatureFit:
         squares.__dict__["logits"] = self.logits
         return np.maximum(squares.over_grid(lambda p, users, items: p * (1 - p)) + self.penalties, 1e-12)
 
-    def leverage(self, users: Positions, items: Positions) -> Array:
-        """Return each pair's leverage, by the diagonal of the Hessian."""
+    @cached_property
+    def leverages(self) -> FactorCells:
+        """Each pair's leverage, by the diagonal of the Hessian."""
         inverse = FeatureFit(self.user_features**2, self.item_features**2, 1 / self.information, self.l2)
-        return np.asarray(inverse.logits.cells(users, items), dtype=np.float64)
+        return inverse.logits
 
     def solve(self, right_side: Array, *, tolerance: float = 1e-6) -> Array:
         """Solve with the Hessian, by conjugate gradients."""
@@ -134,8 +135,18 @@ class FeatureFit:
         return conjugate_gradients(times_hessian, right_side, self.information, tolerance=tolerance, steps=1_000)
 
 
-def fit_with_features(log: FeedbackLog, *, l2: float) -> FeatureFit:
-    """Maximise the penalised log-likelihood of being observed over all pairs, from the two-way fit on."""
+def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERANCE) -> FeatureFit:
+    """Maximise the penalised log-likelihood of being observed over all pairs, from the two-way fit on.
+
+    Parameters
+    ----------
+    log
+        With features of both sides.
+    l2
+        Penalty of W.
+    tolerance
+        A gradient this small, relative to its scale, ends it.
+    """
     if not Grid(log.shape).fits:
         raise PropensityError(
             f"a logistic propensity with features visits all {log.n_cells:,} pairs, which are too many; leave the "
@@ -160,7 +171,7 @@ def fit_with_features(log: FeedbackLog, *, l2: float) -> FeatureFit:
     for _ in range(MOST_ITERATIONS):
         gradient = observed - fitted.over_grid(lambda p, users, items: p) - fitted.penalties * fitted.coefficients
         largest = float(np.abs(gradient).max()) / scale
-        if largest < TOLERANCE:
+        if largest < tolerance:
             return FeatureFit(user_features, item_features, fitted.coefficients, l2, largest)
         step = fitted.solve(gradient, tolerance=min(0.1, largest**0.5))
         length = 1.0

@@ -7,7 +7,9 @@ import torch
 
 from plain_formulas import sweeps as plain
 from training.tasks import a_log, a_task
+from verirec.data.cells import DenseCells
 from verirec.models import FactorModel, Penalties
+from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
 from verirec.training.learner import Learner
 from verirec.training.solvers.sweep.sweeper import Sweeper
@@ -21,24 +23,23 @@ KINDS = {
     "features": {"dim": 2, "side": True},
     "features alone": {"dim": 0, "constants": False, "side": True},
     "features without constants": {"dim": 2, "constants": False, "side": True},
+    "covariates": {"dim": 0, "side": {"features": False}},
 }
 
 
-def some_side(shape=SHAPE, *, logits=True):
+def some_side(shape=SHAPE, *, features=True, covariates=2):
     random = torch.Generator().manual_seed(5)
-    return SideInformation(
-        torch.randn(shape[0], 2, generator=random),
-        torch.randn(shape[1], 3, generator=random),
-        torch.randn(shape[0], generator=random) if logits else None,
-        torch.randn(shape[1], generator=random) if logits else None,
-    )
+    sides = [torch.randn(shape[0], 2, generator=random), torch.randn(shape[1], 3, generator=random)]
+    columns = [DenseCells(torch.randn(shape, generator=random).numpy()) for _ in range(covariates)]
+    pairs = Covariates(columns) if columns else None
+    return SideInformation(*(sides if features else (None, None)), pairs)
 
 
 def a_model(kind="mf", shape=SHAPE, seed=0, spread=0.5):
     """A model with every parameter somewhere."""
     options = dict(KINDS[kind])
-    if options.pop("side", False):
-        options["side"] = some_side(shape)
+    if "side" in options:
+        options["side"] = some_side(shape, **({} if options["side"] is True else options["side"]))
     random = torch.Generator().manual_seed(seed)
     model = FactorModel(*shape, random=random, **options)
     with torch.no_grad():

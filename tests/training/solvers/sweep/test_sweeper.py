@@ -128,6 +128,8 @@ def test_the_model_is_what_its_blocks_say():
         with torch.no_grad():
             expected = world.model.grid(torch.arange(SHAPE[0]), torch.arange(SHAPE[1]))
             found = world.factors.users @ world.factors.items.T + world.factors.constant
+            if world.model.covariates is not None:
+                found += world.model.of_covariates(torch.arange(SHAPE[0]), torch.arange(SHAPE[1]))
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(world.model(*rows_of(world)), world.sweeper.rows.logits(world.factors))
 

@@ -44,8 +44,8 @@ class FactorBlocks:
     r"""The rows of users and items of a factor model.
 
     A user's row is :math:`[b_u, u_u, 1, x_u^\top A]`, an item's :math:`[1, v_i, b_i, y_i]`, where x and y are features
-    with a 1 behind them and the propensity's logit, and A holds all their weights. The model's own factors and
-    constants become views of these rows: what is improved here is improved there.
+    with a 1 behind them, and A holds all their weights. The model's own factors and constants become views of these
+    rows: what is improved here is improved there. Covariates of pairs are no such product: they stand beside it.
 
     Parameters
     ----------
@@ -55,10 +55,13 @@ class FactorBlocks:
         Of its parameters.
     scale
         What penalties are multiplied by: pairs of the grid for each row of the log.
+    on_rows
+        Covariates of the log's rows, shape (rows, c), if the model has some.
     """
 
-    def __init__(self, model: FactorModel, penalties: Penalties, scale: float) -> None:
+    def __init__(self, model: FactorModel, penalties: Penalties, scale: float, on_rows: Tensor | None = None) -> None:
         self.model, k = model, model.dim
+        self.covariates = None if on_rows is None else PairCovariates(model, penalties.features * scale, on_rows)
         self.features = Features(model, penalties.features * scale) if model.has_features else None
         width = k + 2 + (0 if self.features is None else self.features.items.shape[1])
         self.users, self.items = (large_array(n, width).zero_() for n in model.shape)
@@ -74,11 +77,11 @@ class FactorBlocks:
                 self.items[:, k + 2 :] = self.features.items
         self.refresh_features()
         factors = torch.full((k,), penalties.factors * scale)
-        own = torch.full((1 if model.constants else 0,), penalties.constants * scale)
+        own = [torch.full((1 if model.constants else 0,), penalties.of(side) * scale) for side in ("users", "items")]
         start, end = (0, k + 2) if model.constants else (1, k + 1)
         self.sides = (
-            Side(self.users, self.items, slice(start, k + 1), torch.cat([own, factors])),
-            Side(self.items, self.users, slice(1, end), torch.cat([factors, own])),
+            Side(self.users, self.items, slice(start, k + 1), torch.cat([own[0], factors])),
+            Side(self.items, self.users, slice(1, end), torch.cat([factors, own[1]])),
         )
 
     @property
@@ -114,8 +117,7 @@ def _move(parameter: Tensor, place: Tensor) -> None:
 class Features:
     r"""All weights of features as one matrix A between users' and items' features, :math:`x_u^\top A\, y_i`.
 
-    x and y have the propensity's logit and a 1 behind the features, where there are such: weights of a user's features
-    alone meet the items' 1, and those of the propensity's logit are one and the same for both sides.
+    x and y have a 1 behind the features: weights of a user's features alone meet the items' 1.
 
     Parameters
     ----------
@@ -127,16 +129,14 @@ class Features:
 
     def __init__(self, model: FactorModel, ridge: float) -> None:
         self.model, self.ridge = model, ridge
-        self.users = self._widened(model.shape[0], model.user_features, model.user_logits)
-        self.items = self._widened(model.shape[1], model.item_features, model.item_logits)
-        names = ("interactions", "user_weights", "item_weights", "logit_weight")
+        self.users = self._widened(model.shape[0], model.user_features)
+        self.items = self._widened(model.shape[1], model.item_features)
+        names = ("interactions", "user_weights", "item_weights")
         self.names = [name for name in names if hasattr(model, name)]
 
     @staticmethod
-    def _widened(n: int, features: Tensor | None, logits: Tensor | None) -> Tensor:
-        parts = [torch.zeros(n, 0) if features is None else features]
-        parts.append(torch.zeros(n, 1) if logits is None else logits[:, None])
-        return torch.cat([*parts, torch.ones(n, 1)], 1)
+    def _widened(n: int, features: Tensor | None) -> Tensor:
+        return torch.cat([torch.zeros(n, 0) if features is None else features, torch.ones(n, 1)], 1)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -148,21 +148,49 @@ class Features:
         found = dict(zip(self.names, self.weights if weights is None else weights, strict=True))
         matrix = torch.zeros(self.users.shape[1], self.items.shape[1])
         if "interactions" in found:
-            matrix[:-2, :-2] = found["interactions"]
+            matrix[:-1, :-1] = found["interactions"]
         if "user_weights" in found:
-            matrix[:-2, -1] = found["user_weights"]
+            matrix[:-1, -1] = found["user_weights"]
         if "item_weights" in found:
-            matrix[-1, :-2] = found["item_weights"]
-        if "logit_weight" in found:
-            matrix[-2, -1] = matrix[-1, -2] = found["logit_weight"]
+            matrix[-1, :-1] = found["item_weights"]
         return matrix
 
     def parts(self, matrix: Tensor) -> list[Tensor]:
         """Take from a gradient of A those of the weights: the adjoint of `matrix`."""
         places = {
-            "interactions": matrix[:-2, :-2],
-            "user_weights": matrix[:-2, -1],
-            "item_weights": matrix[-1, :-2],
-            "logit_weight": matrix[-2, -1] + matrix[-1, -2],
+            "interactions": matrix[:-1, :-1],
+            "user_weights": matrix[:-1, -1],
+            "item_weights": matrix[-1, :-1],
         }
         return [places[name] for name in self.names]
+
+
+class PairCovariates:
+    """Covariates of pairs as sweeps see them: those of the rows at hand, those of rectangles where they are needed.
+
+    Parameters
+    ----------
+    model
+        Whose weights it is.
+    ridge
+        Their penalty.
+    on_rows
+        Of the log's rows, shape (rows, c).
+    """
+
+    def __init__(self, model: FactorModel, ridge: float, on_rows: Tensor) -> None:
+        self.model, self.ridge, self.on_rows = model, ridge, on_rows
+
+    @property
+    def weights(self) -> Tensor:
+        """The model's own, detached."""
+        return self.model.covariate_weights.detach()
+
+    def added_to(self, logits: Tensor) -> Tensor:
+        """Add what they contribute to the logits of the rows, in place."""
+        return logits.addmv_(self.on_rows, self.weights)
+
+    def rectangle(self, users: Tensor, items: Tensor) -> Tensor:
+        """Return those of a rectangle, shape (c, a, b)."""
+        assert self.model.covariates is not None  # noqa: S101
+        return self.model.covariates.rectangle(users, items)

@@ -48,6 +48,7 @@ class Sigmoids:
         """Turn to a side, 0 for users and 1 for items, and to those of the other that were chosen."""
         self.own, other = self.factors.sides[number].own, self.factors.sides[number].other
         self.seen = other if chosen is None else other.index_select(0, chosen)
+        self.number, self.chosen = number, torch.arange(len(other)) if chosen is None else chosen
         self.constant = torch.tensor(self.factors.constant)
         if chosen is not None:
             self.total, self.products = inputs.sum(0), other.T @ inputs
@@ -55,14 +56,26 @@ class Sigmoids:
 
     def at(self, part: slice) -> Tensor:
         """Return the probabilities of a part of the side, shape (part, chosen)."""
-        self.logits = torch.addmm(self.constant, self.own[part], self.seen.T)
+        self.products_of_part = self.logits = torch.addmm(self.constant, self.own[part], self.seen.T)
+        if self.factors.covariates is not None:
+            pairs = self.covariates_at(part)
+            self.logits = self.logits + torch.einsum("cab,c->ab", pairs, self.factors.covariates.weights)
         self.values = torch.sigmoid(self.logits)
         return self.values
 
+    def covariates_at(self, part: slice) -> Tensor:
+        """Return the covariates of a part of the side, shape (c, part, chosen)."""
+        own = torch.arange(part.start, part.stop)
+        covariates = self.factors.covariates
+        assert covariates is not None  # noqa: S101
+        if self.number == 0:
+            return covariates.rectangle(own, self.chosen)
+        return covariates.rectangle(self.chosen, own).transpose(1, 2)
+
     def remainder(self) -> Tensor:
-        """Return what the last probabilities have beyond the line."""
+        """Return what the last probabilities have beyond the line, which is one of the products alone."""
         a, b = self.line
-        return self.values.sub(self.logits, alpha=b).sub_(a)
+        return self.values.sub(self.products_of_part, alpha=b).sub_(a)
 
     def linear_part(self, part: slice) -> Tensor:
         """Return what the line adds up to over all of the other side, times their inputs: shape (part, k)."""

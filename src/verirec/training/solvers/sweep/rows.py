@@ -56,7 +56,8 @@ class Rows:
 
     def logits(self, factors: FactorBlocks, out: Tensor | None = None) -> Tensor:
         """Return the logit of each row, shape (rows,), in an array that is given or a new one."""
-        return self.inner(factors.users, factors.items, factors.constant, out)
+        found = self.inner(factors.users, factors.items, factors.constant, out)
+        return found if factors.covariates is None else factors.covariates.added_to(found)
 
     def inner(self, users: Tensor, items: Tensor, constant: float = 0.0, out: Tensor | None = None) -> Tensor:
         """Return the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""

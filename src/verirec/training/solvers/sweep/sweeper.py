@@ -12,6 +12,7 @@ from torch import Tensor
 from verirec.models import FactorModel
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learner
+from verirec.training.solvers.sweep.covariates import improve_covariates, improve_covariates_on_grid
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.features import improve_features, improve_features_on_grid
 from verirec.training.solvers.sweep.grid_gradient import CURVATURE, EXACT_CELLS, LEAST_SAMPLE, GridGradient, Sigmoids
@@ -57,7 +58,9 @@ class Sweeper:
     def factors(self, learner: Learner) -> FactorBlocks:
         """Take a learner's model over."""
         assert isinstance(learner.model, FactorModel)  # noqa: S101
-        return FactorBlocks(learner.model, learner.penalties, self.data.log.n_cells / learner.rows)
+        covariates, scale = learner.model.covariates, self.data.log.n_cells / learner.rows
+        on_rows = None if covariates is None else covariates.pairs(self.batch.users, self.batch.items)
+        return FactorBlocks(learner.model, learner.penalties, scale, on_rows)
 
     def on_rows(self, factors: FactorBlocks, loss: RowsLoss, logits: Tensor | None = None) -> Tensor:
         """Lower a loss of the rows and the penalties; gives the loss as it was, per pair of the grid.
@@ -75,6 +78,8 @@ class Sweeper:
         improvements = [partial(self.rows.descend, side, number) for number, side in sides]
         if factors.features is not None:
             improvements.append(partial(improve_features, factors, self.rows))
+        if factors.covariates is not None:
+            improvements.append(partial(improve_covariates, factors.covariates))
         before, values = self._state(factors), []
         z = self.rows.logits(factors) if logits is None else logits
         for number, improve in enumerate(improvements):
@@ -89,6 +94,7 @@ class Sweeper:
         """Return all parameters but the users', which follow from the others: of items that have rows, and of all."""
         warm = factors.sides[1].parameters[self._warm]
         whole = [] if factors.features is None else [one.reshape(-1) for one in factors.features.weights]
+        whole += [] if factors.covariates is None else [factors.covariates.weights]
         return torch.cat([warm.reshape(-1), torch.tensor([factors.constant]), *whole])
 
     def _measure(self, factors: FactorBlocks, before: Tensor) -> None:
@@ -103,6 +109,8 @@ class Sweeper:
         """
         f, loss, n_cells = Sigmoids(factors), -factors.constant * linear.sum(dtype=torch.float64), self.data.log.n_cells
         before = self._state(factors)
+        if factors.covariates is not None:
+            loss -= linear @ factors.covariates.added_to(torch.zeros_like(linear))
         first = next((side for side in factors.sides if side.ridge.numel()), None)
         for number, side in enumerate(factors.sides):
             if side.ridge.numel() == 0:
@@ -123,6 +131,8 @@ class Sweeper:
         if factors.features is not None:
             of_grid = improve_features_on_grid(f, g, self.rows, linear, self._chosen(0), self.damping)
             loss += n_cells * of_grid if first is None else 0.0
+        if factors.covariates is not None:
+            improve_covariates_on_grid(f, g, linear, self._chosen(0), self.damping)
         factors.centre()
         self._measure(factors, before)
         return loss / n_cells

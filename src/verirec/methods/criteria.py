@@ -1,0 +1,128 @@
+r"""What a search goes by: how good logits of held-out rows are, and by how much one set of them is better.
+
+For a ranking, the area under the ROC curve of each fold's rows as logged: weights of 1/p make it worse at choosing, and
+noise alone does not move it. For probabilities, the log loss corrected for noise and weighted by 1/p, weights adding up
+to 1 (ome-snips), of logits that are cut off. Held-out rows are what people chose to rate: both are wrong by a selection
+that depends on the label; differences between models are less so.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.estimation.inputs import Rates
+from verirec.losses.correction import correct_labels
+from verirec.training.validation import MOST_LOGIT
+
+Array = npt.NDArray[Any]
+
+
+class Gain(NamedTuple):
+    """By how much something is better, and the standard error of that, paired by row."""
+
+    value: float
+    standard_error: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is better by two standard errors."""
+        return self.value > 2 * self.standard_error
+
+
+class Criterion(ABC):
+    """A loss of each fold's logits, smaller being better.
+
+    Parameters
+    ----------
+    log
+        Whose rows were held out in turn.
+    folds
+        The fold of each row, shape (n,).
+    """
+
+    name: str
+
+    def __init__(self, log: FeedbackLog, folds: npt.NDArray[np.int64]) -> None:
+        self.log, self.folds = log, folds
+        self.rows = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+
+    @abstractmethod
+    def parts(self, logits: Array, fold: int) -> Array:
+        """Return what each row of a fold adds to its loss, shape (rows,): the loss is their sum."""
+
+    @abstractmethod
+    def variance(self, parts: Array, fold: int) -> float:
+        """Return the variance of a sum of parts, or of differences of such."""
+
+    def losses(self, logits: Array) -> Array:
+        """Return the loss of each fold, shape (folds,)."""
+        return np.array([self.parts(logits, fold).sum() for fold in range(len(self.rows))])
+
+    def gain(self, worse: list[Array], better: list[Array]) -> Gain:
+        """Return how much better the second is than the first: their logits of all rows, a set for each fold."""
+        pairs = [
+            self.parts(one, fold) - self.parts(two, fold)
+            for fold, (one, two) in enumerate(zip(worse, better, strict=True))
+        ]
+        variance = sum(self.variance(pair, fold) for fold, pair in enumerate(pairs))
+        return Gain(float(np.mean([pair.sum() for pair in pairs])), float(variance**0.5 / len(pairs)))
+
+
+class RankingLoss(Criterion):
+    """1 - AUC of each fold; its variance by the rows' placements (DeLong et al. 1988)."""
+
+    name = "1 - AUC of held-out rows"
+
+    def parts(self, logits: Array, fold: int) -> Array:
+        """Return half of the share of rows of the other class that come out on the wrong side, over its class."""
+        rows = self.rows[fold]
+        z, liked = logits[rows], self.log.labels[rows] == 1
+        ranks, parts = rankdata(z), np.zeros(len(rows))
+        n_liked, n_other = int(liked.sum()), int((~liked).sum())
+        if not n_liked or not n_other:
+            return parts
+        parts[liked] = (1 - (ranks[liked] - rankdata(z[liked])) / n_other) / (2 * n_liked)
+        parts[~liked] = ((ranks[~liked] - rankdata(z[~liked])) / n_liked) / (2 * n_other)
+        return parts
+
+    def variance(self, parts: Array, fold: int) -> float:
+        """Add up the variances of both classes' placements."""
+        liked = self.log.labels[self.rows[fold]] == 1
+        # Each class's placements add up to half of the loss.
+        return float(sum(4 * len(one) * one.var() for one in (parts[liked], parts[~liked]) if len(one)))
+
+
+class ProbabilityLoss(Criterion):
+    """Log loss, corrected for noise where rates are known, and weighted.
+
+    Parameters
+    ----------
+    log, folds
+        As in `Criterion`.
+    rates
+        Noise rates, if any.
+    weights
+        1/p of each row, shape (n,).
+    """
+
+    def __init__(self, log: FeedbackLog, folds: npt.NDArray[np.int64], rates: Rates | None, weights: Array) -> None:
+        super().__init__(log, folds)
+        self.name = "snips of held-out rows" if rates is None else "ome-snips of held-out rows"
+        self.labels, self.weights = correct_labels(log.labels, rates, log.users, log.items).values, weights
+
+    def parts(self, logits: Array, fold: int) -> Array:
+        """Return each row's share of the weighted mean."""
+        rows = self.rows[fold]
+        z = np.clip(logits[rows], -MOST_LOGIT, MOST_LOGIT)
+        weights = self.weights[rows] / self.weights[rows].sum()
+        return np.asarray(weights * (np.logaddexp(0, z) - self.labels[rows] * z))
+
+    def variance(self, parts: Array, fold: int) -> float:
+        """Return that of a sum of independent rows."""
+        return float(len(parts) * parts.var())
