@@ -347,7 +347,11 @@ def test_features_come_from_files_and_new_users_bring_theirs(here, folder, tmp_p
 # What is stopped goes on
 
 
-LONG = [part for one in ("epochs=300", "batch_size=128", "patience=null", "dim=4") for part in ("--set", one)]
+LONG = [
+    part
+    for one in ("solver=gradient", "epochs=300", "batch_size=128", "patience=null", "dim=4")
+    for part in ("--set", one)
+]
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +370,7 @@ def long_run(log, out):
 def uninterrupted(long_log, tmp_path_factory):
     """Give the model that the long run leaves when nothing stops it."""
     log = vr.read_log(long_log)
-    method = vr.methods.OMEDR(epochs=300, batch_size=128, patience=None, dim=4)
+    method = vr.methods.OMEDR(solver="gradient", epochs=300, batch_size=128, patience=None, dim=4)
     method.fit(log, noise_rates=RATES, propensities=vr.LogisticPropensity().fit(log))
     return method.save(tmp_path_factory.mktemp("uninterrupted"))
 

@@ -222,7 +222,7 @@ class Method(Trained):
     def _fit_again(self, prepared: Preparation, progress: Callable[[int, int, float], None]) -> None:
         """Train on all rows for as long as was best, with the noise rates that training ended with."""
         first = self._trained()
-        whole = prepared.on_all_rows(TrainingSettings.of(self), first.noise_rates)
+        whole = prepared.on_all_rows(TrainingSettings.of(self), first.noise_rates, first.report.start_size)
         self.fit_prepared(whole, Plan(first.report.best_epoch, progress=progress))
         self.recommender_ = replace(self.recommender_, report=first.report)
 

@@ -19,7 +19,14 @@ Limits = dict[str, tuple[float, float]]
 
 _PLAIN: Final = (bool, int, float, str, type(None))
 """What JSON holds as it is."""
-_MAY_BE_NONE: Final = ("patience", "propensity_floor", "penalty_factors", "penalty_users", "penalty_items", "seconds")
+_MAY_BE_NONE: Final = (
+    "patience",
+    "propensity_floor",
+    "penalty_factors",
+    "penalty_users",
+    "penalty_items",
+    "seconds",
+)
 """Numbers in whose place `None` means something."""
 
 

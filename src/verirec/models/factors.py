@@ -166,7 +166,8 @@ class FactorModel(Model):
     @property
     def factors_alone(self) -> bool:
         """Whether it is the paper's form: factors, and nothing else."""
-        return bool(self.dim) and not self.has_user_part and not self.has_item_part
+        parts = self.has_user_part or self.has_item_part or self.covariates is not None
+        return bool(self.dim) and not parts
 
     @property
     def has_features(self) -> bool:

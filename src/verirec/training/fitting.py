@@ -126,8 +126,7 @@ def train(
         _check_objective(settings.name, objective, models)
         has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
         _insist_on_minimum(settings, penalty, bound, has_factors)
-        if alone is not None:
-            start_factors(models["prediction"], *alone, prepared.validator)  # type: ignore[arg-type]
+        size = _start(models["prediction"], alone, prepared)
         has_minimum = penalty >= bound or not has_factors
         solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
     patience = settings.patience
@@ -136,10 +135,18 @@ def train(
         for name, learner in models.by_name.items():
             learner.model.load_state_dict(start.models[name].state_dict())
     outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
-    if alone is not None:
+    if alone is not None and prepared.start_size is None:
         warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
-    report = _report(settings, prepared, solver.name, outcome, bound, penalty)
+    report = replace(_report(settings, prepared, solver.name, outcome, bound, penalty), start_size=size)
     return _fitted(prepared, models, schedule.rates, report)
+
+
+def _start(model: Model, alone: FactorsAlone | None, prepared: Preparation) -> float | None:
+    """Start factors alone along the labels; returns at what part of the size that fits best."""
+    if alone is None:
+        return None
+    assert isinstance(model, FactorModel)  # noqa: S101
+    return start_factors(model, *alone, prepared.validator, prepared.start_size)
 
 
 def _check_objective(name: str, objective: Objective, models: Learners) -> None:
@@ -221,6 +228,7 @@ def _report(
         validation_estimator=None if prepared.validator is None else prepared.validator.estimator.name,
         penalty_bound=bound,
         penalty_factors=penalty,
+        start_size=None,
     )
 
 

@@ -48,6 +48,8 @@ class Preparation:
         A model of labels, where noise rates are learnt along the way.
     threads
         That large work may use.
+    start_size
+        Where factors alone start, if a first fit has chosen: see `verirec.training.starting`.
     """
 
     log: FeedbackLog
@@ -58,13 +60,16 @@ class Preparation:
     side: SideInformation
     h: CellValues | None
     threads: int
+    start_size: float | None = None
 
-    def on_all_rows(self, settings: TrainingSettings, rates: Rates | None) -> Preparation:
-        """Return the same with no rows held out, and noise rates that stay: those that a first fit ended with."""
+    def on_all_rows(
+        self, settings: TrainingSettings, rates: Rates | None, start_size: float | None = None
+    ) -> Preparation:
+        """Return the same with no rows held out, and with the noise rates and the start of a first fit."""
         old = self.data
         data = TrainingData(self.log, self.propensities, old.batch_size, old.grid_cells, old.seed, old.device)
         side = side_information(self.log, settings.exposure_covariates, old.device, features=settings.takes_features)
-        return replace(self, rates=rates, validator=None, data=data, side=side, h=None)
+        return replace(self, rates=rates, validator=None, data=data, side=side, h=None, start_size=start_size)
 
     def schedule(self, settings: TrainingSettings) -> RateSchedule:
         """Return the noise rates as training goes on, known or learnt."""

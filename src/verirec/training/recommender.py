@@ -51,6 +51,8 @@ class TrainingReport:
         The factor penalty from which on the loss surely has a minimum.
     penalty_factors
         The factor penalty that was trained with: as given, or as found.
+    start_size
+        Of factors alone: what part of the size that fits the rows best they started at; `None` of all others.
     search
         What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
     """
@@ -65,6 +67,7 @@ class TrainingReport:
     validation_estimator: str | None
     penalty_bound: float
     penalty_factors: float
+    start_size: float | None
     search: dict[str, Any] | None = field(default=None, repr=False)
 
     @property

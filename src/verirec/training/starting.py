@@ -40,11 +40,13 @@ _LARGEST: Final = 4.0
 """Mean size of a logit at the start, at most."""
 _SCALES: Final = (1.0, 0.5, 0.25, 0.125)
 """Parts of the size that fits the rows best: that is too large for others, and held-out rows choose."""
-USUAL_FACTORS: Final = 8.0
+_WITHOUT_JUDGE: Final = 0.5
+"""The part where there are none."""
+BESIDE_CONSTANTS: Final = 8.0
 """The factor penalty beside constants: these explain most, and factors what is left."""
 _ABOVE: Final = 1.1
 """Times the bound, where that is more: svds finds it to some digits."""
-_ALONE: Final = 2.0
+ALONE: Final = 2.0
 """The factor penalty of factors alone, which have levels to explain as well."""
 _BELOW: Final = 0.5
 """Times the penalty that leaves nothing of them, where that is less."""
@@ -74,8 +76,13 @@ def vanishing_penalty(log: FeedbackLog, weights: Array, labels: Array, rows: flo
 
 
 def start_factors(
-    model: FactorModel, log: FeedbackLog, weights: Array, labels: Array, judge: Callable[[Model], float] | None
-) -> None:
+    model: FactorModel,
+    log: FeedbackLog,
+    weights: Array,
+    labels: Array,
+    judge: Callable[[Model], float] | None,
+    size: float | None = None,
+) -> float:
     """Set factors to the leading directions of the labels, at a size that held-out rows agree with.
 
     Parameters
@@ -86,24 +93,33 @@ def start_factors(
         As in `vanishing_penalty`.
     judge
         The error on held-out rows; without it half of the size that fits the rows is taken.
+    size
+        What part of that size to take, if it is known.
+
+    Returns
+    -------
+        The part that was taken.
     """
     users, items = _directions(log, weights * (labels - 0.5), model.item_factors.detach().cpu().numpy())
     logits = np.einsum("ij,ij->i", users[log.users], items[log.items])
     typical = float(np.sqrt(np.mean(logits**2)))
     if not typical > 0:
-        return
-    size = _best_size(logits / typical, weights, labels) / typical
+        return _WITHOUT_JUDGE
+    fitting = _best_size(logits / typical, weights, labels) / typical
 
     def use(scale: float) -> None:
         with torch.no_grad():
             for own, values in ((model.user_factors, users), (model.item_factors, items)):
-                own.copy_(torch.from_numpy((scale * size) ** 0.5 * values))
+                own.copy_(torch.from_numpy((scale * fitting) ** 0.5 * values))
 
     def error(scale: float) -> float:
         use(scale)
         return judge(model)  # type: ignore[misc]
 
-    use(0.5 if judge is None else min(_SCALES, key=error))
+    if size is None:
+        size = _WITHOUT_JUDGE if judge is None else min(_SCALES, key=error)
+    use(size)
+    return size
 
 
 def _directions(log: FeedbackLog, values: Array, items: Array) -> tuple[Array, Array]:
@@ -181,7 +197,8 @@ class FactorsAlone(NamedTuple):
     @classmethod
     def of(cls, settings: TrainingSettings, objective: Objective, data: TrainingData) -> Self | None:
         """Return them where factors are alone."""
-        if settings.constants or not isinstance(settings.model, str) or settings.model != "mf":
+        factors = isinstance(settings.model, str) and settings.model == "mf" and settings.dim > 0
+        if not factors or settings.constants or settings.exposure_covariates != "none":
             return None
         if isinstance(objective, PseudoLabels):
             weights = objective.row_weights(data.all_rows)
@@ -207,8 +224,8 @@ def factor_penalty(given: float | None, bound: float, alone: FactorsAlone | None
     if given is not None:
         return given
     if alone is None:
-        return max(USUAL_FACTORS, _ABOVE * bound)
-    return min(_ALONE, _BELOW * vanishing_penalty(*alone, rows))
+        return max(BESIDE_CONSTANTS, _ABOVE * bound)
+    return min(ALONE, _BELOW * vanishing_penalty(*alone, rows))
 
 
 def warn_if_vanished(name: str, model: Model, penalty: float, limit: float) -> None:
