@@ -63,14 +63,14 @@ def test_a_new_user_is_a_small_regression(world, kind):
     targets = (labels - 0.1) / 0.7 if kind == "corrected" else labels
     offset = state.get("item_constants", np.zeros(SHAPE[1])) + state.get("constant", 0.0)
     factors = state.get("item_factors", np.zeros((SHAPE[1], 0)))
-    has_constant = "constant" in state
+    has_constant, penalty = "constant" in state, recommender.report.penalty_factors
 
     def logits(own):
         return offset + (own[0] if has_constant else 0.0) + factors @ own[1 : 1 + factors.shape[1]]
 
     def loss(own):
         z = logits(own)[items]
-        return (np.logaddexp(0, z) - targets * z).sum() + 4 * own[0] ** 2 / 2 + 8 * (own[1:] ** 2).sum() / 2
+        return (np.logaddexp(0, z) - targets * z).sum() + 4 * own[0] ** 2 / 2 + penalty * (own[1:] ** 2).sum() / 2
 
     expected = logits(minimize(loss, np.zeros(1 + factors.shape[1]), method="BFGS", options={"gtol": 1e-9}).x)
     folded = recommender.fold_in(new)
