@@ -20,9 +20,8 @@ from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.settings import Anchors, TrainingSettings
+from verirec.training.settings import ALONE, BESIDE_CONSTANTS, Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
-from verirec.training.starting import ALONE, BESIDE_CONSTANTS
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
