@@ -124,7 +124,7 @@ def test_disagreement_is_counted_in_pairs_and_rows():
         log_of(pairs, [1, 0, 1, 1, 0, 0, 1])
     assert str(caught.value) == (
         "2 user-item pairs occur with both labels, in 5 of 7 rows (first: 0, 1, 3, counting from 0); "
-        "choose which row counts: duplicates='first', 'last', 'latest' or 'highest'"
+        "choose which row counts, first, last, highest or (by timestamp) latest: duplicates='first'"
     )
 
 

@@ -111,6 +111,7 @@ def test_it_says_what_it_rests_on(world, predictions, name):
 
 
 @pytest.mark.filterwarnings("ignore::verirec.exceptions.MisfitWarning", "ignore:clip=0.3 changed")
+@pytest.mark.filterwarnings("ignore:.* make up half of the variance:verirec.exceptions.OverlapWarning")
 def test_it_counts_what_was_clipped_and_floored(world, predictions, name):
     f = predictions[world.log.users, world.log.items]
     p = world.propensities[world.log.users, world.log.items]

@@ -20,7 +20,7 @@ from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.settings import Anchors, TrainingSettings
+from verirec.training.settings import ALONE, BESIDE_CONSTANTS, Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
@@ -248,6 +248,11 @@ class Method(Trained):
             TrainingSettings.of(self), self.objective, self.extra_models(), prepared, plan, start
         )
         return self
+
+    @property
+    def usual_penalty_factors(self) -> float:
+        """The factor penalty that is taken by default where the log allows it."""
+        return BESIDE_CONSTANTS if self.constants else ALONE
 
     @property
     def takes_features(self) -> bool:

@@ -26,7 +26,6 @@ from verirec.methods.trained import Trained
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import same_state
 from verirec.training.recommender import Recommender
-from verirec.training.starting import ALONE, BESIDE_CONSTANTS
 
 OBJECTIVES: Final = ("ranking", "probability")
 
@@ -101,7 +100,7 @@ def _tuned(method: Method) -> dict[str, Any]:
     if kind in ("mf", "features", "ncf") and method.dim:
         names.append("dim")
     starts = {name: getattr(method, name) for name in names}
-    usual = {"penalty_factors": BESIDE_CONSTANTS if method.constants else ALONE}
+    usual = {"penalty_factors": method.usual_penalty_factors}
     both = {name: usual.get(name, method.penalty_constants) for name, value in starts.items() if value is None}
     # What is 0 stays 0 however often it is doubled.
     return {name: value or 1.0 for name, value in (starts | both).items()}

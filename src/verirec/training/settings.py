@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from verirec.models import Penalties
 from verirec.randomness import RandomState
 from verirec.training.schedule import AnchorRule
 from verirec.training.schedule import Anchors as Anchors
+
+BESIDE_CONSTANTS: Final = 8.0
+"""The factor penalty beside constants: these explain most, and factors what is left."""
+ALONE: Final = 2.0
+"""The factor penalty of factors alone, which have levels to explain as well."""
 
 
 @dataclass(frozen=True, eq=False)

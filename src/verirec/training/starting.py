@@ -30,7 +30,7 @@ from verirec.training.bounds import least_factor_penalty, penalty_bound, refuse_
 from verirec.training.data import TrainingData
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.schedule import RateSchedule
-from verirec.training.settings import TrainingSettings
+from verirec.training.settings import ALONE, BESIDE_CONSTANTS, TrainingSettings
 
 Array = npt.NDArray[np.float64]
 
@@ -42,12 +42,8 @@ _SCALES: Final = (1.0, 0.5, 0.25, 0.125)
 """Parts of the size that fits the rows best: that is too large for others, and held-out rows choose."""
 _WITHOUT_JUDGE: Final = 0.5
 """The part where there are none."""
-BESIDE_CONSTANTS: Final = 8.0
-"""The factor penalty beside constants: these explain most, and factors what is left."""
 _ABOVE: Final = 1.1
 """Times the bound, where that is more: svds finds it to some digits."""
-ALONE: Final = 2.0
-"""The factor penalty of factors alone, which have levels to explain as well."""
 _BELOW: Final = 0.5
 """Times the penalty that leaves nothing of them, where that is less."""
 _NOTHING: Final = 0.01

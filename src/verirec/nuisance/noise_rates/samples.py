@@ -56,9 +56,9 @@ class AuditSample:
     --------
     >>> len(AuditSample([0, 1], [3, 3], [1, 0]))
     2
-    >>> AuditSample([0, 1], [3, 3], [1, 0], probabilities=[0.5, 0.0])
+    >>> AuditSample([0, 1], [3, 3], [1, 0], probabilities=[0.5, 0.0])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    verirec.exceptions.AuditError: the audit's probabilities must be above 0 and at most 1; 1 of 2 are not (first: 0)
+    verirec.exceptions.AuditError: the audit's probabilities must be above 0 (at least 1e-12) and at most 1; 1 of 2 ...
     """
 
     users: npt.NDArray[Any]
