@@ -36,6 +36,8 @@ Array = npt.NDArray[np.float64]
 
 _ROUNDS: Final = 10
 """Of scaling, and of power iteration: enough to tell the leading vectors from the rest of the random start."""
+_FEW: Final = 0.25
+"""Of the mean weight, what all have besides their own: means of few rows are shrunk."""
 _LARGEST: Final = 4.0
 """Mean size of a logit at the start, at most."""
 _SCALES: Final = (1.0, 0.5, 0.25, 0.125)
@@ -96,7 +98,7 @@ def start_factors(
     -------
         The part that was taken.
     """
-    users, items = _directions(log, weights * (labels - 0.5), model.item_factors.detach().cpu().numpy())
+    users, items = _directions(log, weights, labels, model.item_factors.detach().cpu().numpy())
     logits = np.einsum("ij,ij->i", users[log.users], items[log.items])
     typical = float(np.sqrt(np.mean(logits**2)))
     if not typical > 0:
@@ -118,8 +120,12 @@ def start_factors(
     return size
 
 
-def _directions(log: FeedbackLog, values: Array, items: Array) -> tuple[Array, Array]:
-    """Return factors of users and items along the leading singular vectors of biwhitened values of the rows."""
+def _directions(log: FeedbackLog, weights: Array, labels: Array, items: Array) -> tuple[Array, Array]:
+    """Return factors of users and items along the leading singular vectors of the biwhitened labels.
+
+    Scaled back, these are of sums over rows; divided by the weight that rows have in all, of means.
+    """
+    values = weights * (labels - 0.5)
     matrix = coo_array((values, (log.users, log.items)), shape=(log.n_users, log.n_items)).tocsr()
     of_users, of_items = _whitening(matrix)
     white = (diags_array(of_users) @ matrix @ diags_array(of_items)).tocsr()
@@ -128,7 +134,9 @@ def _directions(log: FeedbackLog, values: Array, items: Array) -> tuple[Array, A
     for _ in range(_ROUNDS):
         users = _unit(white @ items)
         items = _unit(across @ users)
-    return _unit(_over(users, of_users)), _unit(_over(items, of_items))
+    totals = (np.bincount(log.users, weights, log.n_users), np.bincount(log.items, weights, log.n_items))
+    by_user, by_item = (one + _FEW * one.mean() for one in totals)
+    return _unit(_over(users, of_users * by_user)), _unit(_over(items, of_items * by_item))
 
 
 def _whitening(matrix: csr_array) -> tuple[Array, Array]:
