@@ -209,7 +209,10 @@ def test_where_propensities_are_known_logged_pairs_are_planned_too(world, given)
     assert found.comparisons[0].established is None
     logged = int(found.plan.logged.sum())
     assert logged > 0
-    assert any(f"an audit of {logged:,} logged pairs, chosen by verirec plan, would give" in one.lower() for one in found.conclusions)
+    assert any(
+        f"an audit of {logged:,} logged pairs, chosen by verirec plan, would give" in one.lower()
+        for one in found.conclusions
+    )
 
 
 def test_where_no_number_of_pairs_would_do_there_is_no_plan(world, given):
