@@ -20,7 +20,7 @@ from verirec.nuisance.noise_rates.direct import chance_of_audit, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Covariance, truly_positive
 from verirec.nuisance.noise_rates.repeated import RepeatedRates, repeated_rates
 from verirec.nuisance.noise_rates.second_answers import ReaskSample
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 
@@ -102,14 +102,9 @@ class ReaskNoiseRates:
             propensities = as_propensities(propensities, log)
             if propensities.depends_on_label:
                 weights = 1 / propensities.at(log.users, log.items)
-        strata = sort_into_strata(
-            log,
-            propensities,
-            scores,
-            strata=whole_number("strata", self.strata),
-            folds=self.folds,
-            random=as_generator(self.random_state),
-        )
+        count, random = whole_number("strata", self.strata), as_generator(self.random_state)
+        score = score_rows(log, propensities, scores, folds=self.folds, random=random)
+        strata = sort_into_strata(score, count, random)
         said = _said_by_stratum(log.labels, strata)
         within = np.ones(len(rows))
         if reask.probabilities is not None:
