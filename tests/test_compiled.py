@@ -118,7 +118,7 @@ def test_a_damaged_file_is_ignored_and_replaced(home, load, damage):
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(compiled, "__version__"), (compiled.numba, "__version__"), (compiled.np, "__version__")],
+    [(compiled, "_VERSION"), (compiled.numba, "__version__"), (compiled.np, "__version__")],
     ids=["verirec", "numba", "numpy"],
 )
 def test_what_another_version_compiled_is_ignored(home, load, monkeypatch, owner, name):

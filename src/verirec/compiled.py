@@ -20,11 +20,12 @@ import numpy as np
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from verirec import __version__
 from verirec.atomic_write import replace_file
 from verirec.exceptions import CacheWarning, warn_caller
 from verirec.user_cache import CACHE_VARIABLE, cache_folder
 
+_VERSION: Final[str] = sys.modules["verirec"].__version__
+"""Not imported: nothing leans on the package as a whole."""
 _CHECKSUM: Final = 32
 """Bytes before a file's content."""
 
@@ -61,7 +62,7 @@ class KernelCache:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
         self.origin = (
-            *(__version__, numba.__version__, np.__version__, sys.implementation.cache_tag, sys.abiflags),
+            *(_VERSION, numba.__version__, np.__version__, sys.implementation.cache_tag, sys.abiflags),
             *(function.__module__, function.__qualname__, function.__code__.co_code),
             _source_of(Path(function.__code__.co_filename).parent),
         )
@@ -70,7 +71,7 @@ class KernelCache:
     def cache_path(self) -> Path | None:
         """The folder of this version's kernels."""
         home = cache_folder()
-        return None if home is None else home / "kernels" / __version__
+        return None if home is None else home / "kernels" / _VERSION
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return what was compiled for these types on such a processor; `None` if nothing sound is kept."""
