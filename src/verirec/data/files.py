@@ -68,6 +68,8 @@ def read_log(
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     if not isinstance(path, str | Path):
         raise ParameterError(f"path must be a string or a Path; got {path!r}")
+    if columns is not None and (isinstance(columns, str) or not all(isinstance(one, str) for one in columns)):
+        raise ParameterError(f"columns must be the names of a file's columns, in order; got {short(columns)}")
     file = Path(path)
     named: dict[str, Any] = dict(options)
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})

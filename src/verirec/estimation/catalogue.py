@@ -142,6 +142,8 @@ def chosen_by_source(
     possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
     possible += AUDIT_ESTIMATORS if with_audit else ()
     possible += SURVEY_ESTIMATORS if with_survey else ()
+    if isinstance(names, np.ndarray):
+        names = names.tolist()
     if names is None:
         names = [name for name in _USUAL if name in possible]
     elif isinstance(names, str):
