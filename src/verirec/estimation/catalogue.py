@@ -121,9 +121,7 @@ class Chosen(NamedTuple):
         return Chosen(others, self.survey, name)
 
 
-def chosen_by_source(
-    names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False
-) -> Chosen:
+def chosen_by_source(names: Any, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
 
     Parameters
