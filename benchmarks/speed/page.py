@@ -113,7 +113,7 @@ def group_table(now: Results, before: Results | None, group: str) -> str:
                 ]
 
     head = ["", "", "CPU s", "wall s", "GB", "ours / it, CPU", "before"]
-    return _table(head, rows())
+    return _table(head, rows()) if any(one.group == group for one in now.cases.values()) else "Not measured yet."
 
 
 def _before(before: Results | None, case: str, contender: str, place: int) -> str:

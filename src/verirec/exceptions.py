@@ -200,6 +200,10 @@ class MissingExtraWarning(VerirecWarning):
     """Something optional is not installed; what is done without it is the same, and slower."""
 
 
+class CacheWarning(VerirecWarning):
+    """The cache folder cannot be written; what is done without it is the same, and slower to start."""
+
+
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 
