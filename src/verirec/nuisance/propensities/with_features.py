@@ -28,8 +28,10 @@ _OVERSHOT: Final = 0.5
 MOST_ITERATIONS: Final = 50
 TOLERANCE: Final = 1e-9
 _BLOCK: Final = 1 << 18
-_FURTHEST: Final = 12.0
-"""Starting constants stay within this: an item that nobody rated would start at minus infinity."""
+_FURTHEST: Final = 30.0
+"""Where constants without an end start: their probabilities are 0 or 1 to thirteen digits."""
+_NEARLY_FREE: Final = 1e-3
+"""The penalty of constants that start the fit; in it they are free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,12 +255,12 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
         )
     user_features, item_features = _standardised(log.user_features), _standardised(log.item_features)
     counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
-    start = fit_two_way(*counts, l2=max(l2, 1e-3))
+    start = fit_two_way(*counts, l2=_NEARLY_FREE)
     coefficients = np.concatenate(
         [
             np.zeros(user_features.shape[1] * item_features.shape[1]),
-            np.clip(start.user_constants[start.users.code], -_FURTHEST, _FURTHEST),
-            np.clip(start.item_constants[start.items.code], -_FURTHEST, _FURTHEST),
+            _started(start.user_constants[start.users.code], counts[0], log.n_items),
+            _started(start.item_constants[start.items.code], counts[1], log.n_users),
         ]
     )
     observed = FeatureFit(user_features, item_features, coefficients, l2).adjoint(
@@ -291,6 +293,11 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
             f"{largest:.1e}): some users, items or features are always or never observed; give l2 a value such as 0.1"
         )
     return FeatureFit(user_features, item_features, fitted.coefficients, l2, largest)
+
+
+def _started(constants: Array, counts: npt.NDArray[np.int64], most: int) -> Array:
+    """Start those who are never or always observed, whose constants would go further with every step, far out."""
+    return np.where(counts == 0, -_FURTHEST, np.where(counts == most, _FURTHEST, constants))
 
 
 def _standardised(features: npt.NDArray[np.float64] | None) -> Array:
