@@ -1,8 +1,8 @@
 """How long a user waits before anything is computed: imports, help, the first estimate and the first fit.
 
-Each line is a process of its own, CPU seconds and wall time, the least of several. The first fit is measured with nothing
-compiled yet (an empty cache folder), and in a second process. Its overhead is all that comes before a warm fit: imports
-and the first fit, less the same fit once more.
+Each line is a process of its own, CPU seconds and wall time, the least of several. The first fit is measured with
+nothing compiled yet (an empty cache folder), and in a second process. Its overhead is all that comes before a warm fit:
+imports and the first fit, less the same fit once more.
 """
 
 from __future__ import annotations
