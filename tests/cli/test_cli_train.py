@@ -764,7 +764,8 @@ def test_a_cache_folder_that_cannot_be_written_costs_one_line(spawn, folder, tmp
     made = ("--method", "mf", "--out", tmp_path / "model", "--set", "solver=sweep", *QUICK)
     code, _, errors = spawn("train", folder / "strings.csv", *made, VERIREC_CACHE=tmp_path / "cache")
     assert code == 0
+    place = str(tmp_path / "cache" / "kernels" / vr.__version__)
     assert errors.splitlines() == [
-        f"verirec: warning: compiled functions cannot be kept in {str(tmp_path / 'cache' / 'kernels' / vr.__version__)!r} "
+        f"verirec: warning: compiled functions cannot be kept in {place!r} "
         "(Not a directory): each process compiles them again; $VERIREC_CACHE names another folder"
     ]
