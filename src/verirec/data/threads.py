@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from threading import RLock
 from typing import Any, Final, TypeVar
@@ -65,6 +65,17 @@ class _ProductThreads:
 
 
 _PRODUCTS: Final = _ProductThreads()
+
+
+def one_thread_a_product() -> AbstractContextManager[None]:
+    """Hold matrix products to one thread: between many small ones, idle threads of theirs would be kept spinning.
+
+    Examples
+    --------
+    >>> with one_thread_a_product():
+    ...     pass
+    """
+    return _PRODUCTS.held_to_one()
 
 
 @cache

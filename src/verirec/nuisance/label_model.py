@@ -7,7 +7,6 @@ to nothing to it out of sample, and to spoil its extremes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from verirec.checks import number_array, real_number, whole_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.parts import parts_of, totals
+from verirec.data.threads import mapped
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.randomness import RandomState, as_generator
@@ -159,8 +159,7 @@ class LabelModel:
             rows = np.sort(others[:MOST_ROWS])
             values[out] = self.fit(log.select(rows), given[rows], rates).at(log.users[out], log.items[out])
 
-        with ThreadPoolExecutor(max_workers=2) as workers:  # NumPy lets go of the lock in the long parts.
-            list(workers.map(visit, range(count)))
+        list(mapped(visit, range(count), threads=2))
         return values
 
 

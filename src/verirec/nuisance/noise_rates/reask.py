@@ -71,7 +71,7 @@ class ReaskNoiseRates:
     >>> rates.source
     'second answers to 1,000 pairs'
     >>> {name: (round(low, 2), round(high, 2)) for name, (low, high) in rates.interval().items()}
-    {'rho01': (0.1, 0.24), 'rho10': (0.06, 0.22)}
+    {'rho01': (0.06, 0.23), 'rho10': (0.09, 0.25)}
     """
 
     strata: int = 10

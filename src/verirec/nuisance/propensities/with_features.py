@@ -79,10 +79,10 @@ class FeatureFit:
 
     def adjoint(self, users: Positions, items: Positions, values: Array) -> Array:
         """Add values of pairs up by coefficient: the transpose of the linear predictor."""
+        from scipy.sparse import csr_array  # Takes long to import, and is not always needed.
+
         n_users, n_items = self.shape
-        by_user = np.zeros((n_users, self.item_features.shape[1]))
-        for column in range(self.item_features.shape[1]):
-            by_user[:, column] = totals(users, values * self.item_features[items, column], n_users)
+        by_user = csr_array((values, (users, items)), shape=self.shape) @ self.item_features
         return np.concatenate(
             [(self.user_features.T @ by_user).ravel(), totals(users, values, n_users), totals(items, values, n_items)]
         )
@@ -143,16 +143,15 @@ class FeatureFit:
     def rough_inverse(self) -> RoughInverse:
         """What nearly solves with the Hessian."""
         bends = self.over_grid(lambda z, users, items: _bends(z), np.float32)
-        return RoughInverse(self.user_features, self.item_features, *self._sides(bends)[1:], self.l2)
+        _, of_users, of_items = self._sides(bends)
+        return RoughInverse(self.user_features, self.item_features, of_users, of_items, self.l2)
 
     def _sides(self, coefficients: Array) -> list[Array]:
         """Return W, flat, beta and gamma."""
         n_users, n_items = self.shape
         return np.split(coefficients, [-n_users - n_items, -n_items])
 
-    def solve(
-        self, right_side: Array, *, tolerance: float = 1e-6, kind: type[np.floating[Any]] = np.float64
-    ) -> Array:
+    def solve(self, right_side: Array, *, tolerance: float = 1e-6, kind: type[np.floating[Any]] = np.float64) -> Array:
         """Solve with the Hessian, by conjugate gradients; `kind` as in `over_grid`."""
 
         def times_hessian(vector: Array) -> Array:
@@ -182,8 +181,12 @@ def _bends(logits: Array) -> Array:
 
 
 def _in_precision(cells: FactorCells, kind: type[np.floating[Any]]) -> FactorCells:
-    parts = (cells.user_factors, cells.item_factors, cells.user_constants, cells.item_constants)
-    return FactorCells(*(part.astype(kind, copy=False) for part in parts))
+    return FactorCells(
+        cells.user_factors.astype(kind, copy=False),
+        cells.item_factors.astype(kind, copy=False),
+        cells.user_constants.astype(kind, copy=False),
+        cells.item_constants.astype(kind, copy=False),
+    )
 
 
 class RoughInverse:
@@ -202,9 +205,7 @@ class RoughInverse:
         The penalty of W.
     """
 
-    def __init__(
-        self, user_features: Array, item_features: Array, of_users: Array, of_items: Array, l2: float
-    ) -> None:
+    def __init__(self, user_features: Array, item_features: Array, of_users: Array, of_items: Array, l2: float) -> None:
         self.user_features, self.item_features = user_features, item_features
         self.of_users, self.of_items = np.maximum(of_users, _LEAST), np.maximum(of_items, _LEAST)
         self.total = float(self.of_users.sum())
@@ -270,7 +271,9 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
 
     def gradient_at(coefficients: Array) -> tuple[FeatureFit, Array]:
         fitted = FeatureFit(user_features, item_features, coefficients, l2)
-        return fitted, observed - fitted.over_grid(lambda z, users, items: _probabilities(z)) - fitted.penalties * coefficients
+        return fitted, observed - fitted.over_grid(
+            lambda z, users, items: _probabilities(z)
+        ) - fitted.penalties * coefficients
 
     fitted, gradient = gradient_at(coefficients)
     for _ in range(MOST_ITERATIONS):
