@@ -36,8 +36,12 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def seeded(*numbers: int) -> Iterator[None]:
-    """Let torch's global random numbers be those of a seed, and put their state back."""
+    """Let torch's global random numbers, of the processor, be those of a seed, and put their state back."""
     seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint32)[0])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    before = torch.get_rng_state()
+    # torch.manual_seed would also remember, with a trace of the stack each time, to seed devices that are never used.
+    torch.default_generator.manual_seed(seed)
+    try:
         yield
+    finally:
+        torch.set_rng_state(before)
