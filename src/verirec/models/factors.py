@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from verirec.models.covariates import Covariates
 from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
-from verirec.models.tracing import Trace, trace_by_graph, trace_pairs, trace_rectangle
+from verirec.models.tracing import FactorParts, Trace, trace_by_graph, trace_pairs, trace_rectangle
 
 _SPREAD = 0.1
 """Standard deviation of an inner product at the start."""
@@ -160,11 +160,20 @@ class FactorModel(Model):
 
     def trace(self, users: Tensor, items: Tensor) -> Trace:
         """Return the logits of pairs with the way back."""
-        return trace_by_graph(self, users, items) if self.has_more else trace_pairs(self, users, items)
+        parts = self._parts()
+        return trace_by_graph(self, users, items) if parts is None else trace_pairs(parts, users, items)
 
     def trace_grid(self, users: Tensor, items: Tensor) -> Trace:
         """Return the same of a rectangle."""
-        return trace_by_graph(self.grid, users, items) if self.has_more else trace_rectangle(self, users, items)
+        parts = self._parts()
+        return trace_by_graph(self.grid, users, items) if parts is None else trace_rectangle(parts, users, items)
+
+    def _parts(self) -> FactorParts | None:
+        """Return factors and constants; `None` where there is more to it."""
+        if self.has_features or self.covariates is not None:
+            return None
+        factors = (self.user_factors, self.item_factors) if self.dim else ()
+        return FactorParts(factors, (self.user_constants, self.item_constants, self.constant) if self.constants else ())
 
     def of_covariates(self, users: Tensor, items: Tensor) -> Tensor:
         """Return what covariates add to a rectangle, shape (a, b); there must be some."""
@@ -177,11 +186,6 @@ class FactorModel(Model):
         """Whether it is the paper's form: factors, and nothing else."""
         parts = self.has_user_part or self.has_item_part or self.covariates is not None
         return bool(self.dim) and not parts
-
-    @property
-    def has_more(self) -> bool:
-        """Whether it has more than factors and constants."""
-        return self.has_features or self.covariates is not None
 
     @property
     def has_features(self) -> bool:

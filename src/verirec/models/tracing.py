@@ -8,13 +8,10 @@ several times as many steps, each as long as its arithmetic on a small batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-
-if TYPE_CHECKING:
-    from verirec.models.factors import FactorModel
+from torch import Tensor
 
 
 class Trace(NamedTuple):
@@ -32,6 +29,14 @@ class Trace(NamedTuple):
     back: Callable[[Tensor], object]
 
 
+class FactorParts(NamedTuple):
+    """Factors, shapes (n_users, d) and (n_items, d), and constants; either may be missing, as empty."""
+
+    factors: tuple[Tensor, Tensor] | tuple[()]
+    constants: tuple[Tensor, Tensor, Tensor] | tuple[()]
+    """Of users, of items and of all."""
+
+
 def trace_by_graph(compute: Callable[[Tensor, Tensor], Tensor], users: Tensor, items: Tensor) -> Trace:
     """Return logits whose way back is autograd's."""
     with torch.enable_grad():
@@ -39,53 +44,57 @@ def trace_by_graph(compute: Callable[[Tensor, Tensor], Tensor], users: Tensor, i
     return Trace(logits.detach().requires_grad_(), logits.backward)
 
 
-def trace_pairs(model: FactorModel, users: Tensor, items: Tensor) -> Trace:
+def trace_pairs(parts: FactorParts, users: Tensor, items: Tensor) -> Trace:
     """Return the logits of pairs, for a model of factors and constants."""
+    added = []
     with torch.no_grad():
-        parts = []
-        if model.dim:
-            of_users, of_items = model.user_factors.index_select(0, users), model.item_factors.index_select(0, items)
-            parts.append(torch.linalg.vecdot(of_users, of_items))
-        if model.constants:
-            parts += [model.user_constants.index_select(0, users), model.item_constants.index_select(0, items)]
-            parts.append(model.constant)
-        logits = _added(parts)
+        if parts.factors:
+            of_users, of_items = _looked_up(*parts.factors, users, items)
+            added.append(torch.linalg.vecdot(of_users, of_items))
+        if parts.constants:
+            added += [*_looked_up(*parts.constants[:2], users, items), parts.constants[2]]
+        logits = _added(added)
 
     def back(gradient: Tensor) -> None:
-        if model.dim:
-            _gradient(model.user_factors).index_add_(0, users, of_items * gradient[:, None])
-            _gradient(model.item_factors).index_add_(0, items, of_users * gradient[:, None])
-        if model.constants:
-            _gradient(model.user_constants).index_add_(0, users, gradient)
-            _gradient(model.item_constants).index_add_(0, items, gradient)
-            _gradient(model.constant).add_(gradient.sum())
+        if parts.factors:
+            slopes = gradient[:, None]
+            _add_at(parts.factors[0], users, of_items * slopes)
+            _add_at(parts.factors[1], items, of_users * slopes)
+        if parts.constants:
+            _add_at(parts.constants[0], users, gradient)
+            _add_at(parts.constants[1], items, gradient)
+            _gradient(parts.constants[2]).add_(gradient.sum())
 
     return Trace(logits.requires_grad_(), back)
 
 
-def trace_rectangle(model: FactorModel, users: Tensor, items: Tensor) -> Trace:
+def trace_rectangle(parts: FactorParts, users: Tensor, items: Tensor) -> Trace:
     """Return the logits of a rectangle, for a model of factors and constants."""
+    added = []
     with torch.no_grad():
-        parts = []
-        if model.dim:
-            of_users, of_items = model.user_factors.index_select(0, users), model.item_factors.index_select(0, items)
-            parts.append(of_users @ of_items.T)
-        if model.constants:
-            sides = model.user_constants.index_select(0, users), model.item_constants.index_select(0, items)
-            parts += [sides[0].add_(model.constant)[:, None], sides[1][None, :]]
-        logits = _added(parts) if model.dim else parts[0] + parts[1]
+        if parts.factors:
+            of_users, of_items = _looked_up(*parts.factors, users, items)
+            added.append(of_users @ of_items.T)
+        if parts.constants:
+            user_constants, item_constants = _looked_up(*parts.constants[:2], users, items)
+            added += [user_constants.add_(parts.constants[2])[:, None], item_constants[None, :]]
+        logits = _added(added) if parts.factors else added[0] + added[1]
 
     def back(gradient: Tensor) -> None:
-        if model.dim:
-            _gradient(model.user_factors).index_add_(0, users, gradient @ of_items)
-            _gradient(model.item_factors).index_add_(0, items, gradient.T @ of_users)
-        if model.constants:
+        if parts.factors:
+            _add_at(parts.factors[0], users, gradient @ of_items)
+            _add_at(parts.factors[1], items, gradient.T @ of_users)
+        if parts.constants:
             by_user = gradient.sum(1)
-            _gradient(model.user_constants).index_add_(0, users, by_user)
-            _gradient(model.item_constants).index_add_(0, items, gradient.sum(0))
-            _gradient(model.constant).add_(by_user.sum())
+            _add_at(parts.constants[0], users, by_user)
+            _add_at(parts.constants[1], items, gradient.sum(0))
+            _gradient(parts.constants[2]).add_(by_user.sum())
 
     return Trace(logits.requires_grad_(), back)
+
+
+def _looked_up(of_users: Tensor, of_items: Tensor, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    return of_users.index_select(0, users), of_items.index_select(0, items)
 
 
 def _added(parts: list[Tensor]) -> Tensor:
@@ -95,7 +104,11 @@ def _added(parts: list[Tensor]) -> Tensor:
     return parts[0]
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
+def _add_at(parameter: Tensor, places: Tensor, slopes: Tensor) -> None:
+    _gradient(parameter).index_add_(0, places, slopes)
+
+
+def _gradient(parameter: Tensor) -> Tensor:
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad
