@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.threads import mapped
+
 _PART: Final = 1 << 20
 """Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
+_FEW_PARTS: Final = 4
+"""Too few to start threads for."""
 
 
 def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
@@ -25,16 +28,15 @@ def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
         yield slice(start, min(start + size, length))
 
 
-def over_parts(function: Callable[[slice], Any], length: int) -> list[Any]:
-    """Apply a function to each part of a long array, by two threads if it is long; results in order.
+def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PART) -> list[Any]:
+    """Apply a function to each part of a long array, by threads if it has several; results in order.
 
-    For functions that spend their time inside NumPy, which lets go of the lock there.
+    For functions that spend their time inside NumPy (see `mapped`).
     """
-    parts = list(parts_of(length))
-    if len(parts) < 4:
+    parts = list(parts_of(length, size=size))
+    if len(parts) < _FEW_PARTS:
         return [function(part) for part in parts]
-    with ThreadPoolExecutor(max_workers=2) as workers:
-        return list(workers.map(function, parts))
+    return list(mapped(function, parts))
 
 
 def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
