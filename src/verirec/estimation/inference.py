@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from verirec.data.predictions import LinkedFactors
+from verirec.data.threads import one_product_thread
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
@@ -30,6 +31,7 @@ _MUCH: Final = 0.5
 _MUCH_CLIPPED: Final = 0.1
 
 
+@one_product_thread()
 def judge(
     problem: EstimationProblem,
     estimators: list[Estimator],
@@ -74,6 +76,7 @@ def judge(
     return Estimates(results, f"the {problem.losses.loss.name} loss")
 
 
+@one_product_thread()
 def judge_difference(
     first: EstimationProblem, second: EstimationProblem, estimators: list[Estimator], noise: Noise, confidence: float
 ) -> Estimates:
@@ -98,6 +101,7 @@ def judge_difference(
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
 
 
+@one_product_thread()
 def judge_metric(
     formula: Callable[[Rows], InfluenceExpansion], rows: Rows, confidence: float, facts: dict[str, Any]
 ) -> Estimate:
