@@ -31,7 +31,6 @@ _MUCH: Final = 0.5
 _MUCH_CLIPPED: Final = 0.1
 
 
-@one_product_thread()
 def judge(
     problem: EstimationProblem,
     estimators: list[Estimator],
@@ -66,8 +65,9 @@ def judge(
             found = bootstrapped(found, linearised, rows, draws, random)
         return replace(found, contributions=linearised.influence) if contributions else found
 
-    results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
-    _warn_of_weights(estimators, problem, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
+        _warn_of_weights(estimators, problem, noise)
     _warn_of_clipping(problem)
     _warn_of_scores(problem)
     _warn_of_extrapolation(results)
@@ -76,7 +76,6 @@ def judge(
     return Estimates(results, f"the {problem.losses.loss.name} loss")
 
 
-@one_product_thread()
 def judge_difference(
     first: EstimationProblem, second: EstimationProblem, estimators: list[Estimator], noise: Noise, confidence: float
 ) -> Estimates:
@@ -91,8 +90,9 @@ def judge_difference(
             difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
-    results = _at_rates_or_region(at, estimators, noise)
-    _warn_of_weights(estimators, first, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise)
+        _warn_of_weights(estimators, first, noise)
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)
@@ -101,7 +101,6 @@ def judge_difference(
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
 
 
-@one_product_thread()
 def judge_metric(
     formula: Callable[[Rows], InfluenceExpansion], rows: Rows, confidence: float, facts: dict[str, Any]
 ) -> Estimate:
