@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from threading import RLock
 from typing import Any, Final, TypeVar
@@ -33,7 +33,7 @@ def mapped(
     [1, 3]
     """
     count = min(usable_cores() if threads is None else threads, len(parts))
-    with _PRODUCTS.held_to_one():
+    with one_product_thread():
         if count < 2:
             yield from map(function, parts)
             return
@@ -41,41 +41,40 @@ def mapped(
             yield from workers.map(function, parts)
 
 
+@contextmanager
+def one_product_thread() -> Iterator[None]:
+    """Hold matrix and scalar products to one thread each, until the last of several walks has ended.
+
+    Around work of many short walks too: to change the number takes longer than a short product.
+    """
+    _PRODUCTS.enter()
+    try:
+        yield
+    finally:
+        _PRODUCTS.leave()
+
+
 class _ProductThreads:
-    """The threads of the libraries behind NumPy's matrix products."""
+    """The threads of the libraries behind NumPy's products, of which each walk wants one."""
 
     def __init__(self) -> None:
         self._lock, self._walks = RLock(), 0
         self._before: Any = None
 
-    @contextmanager
-    def held_to_one(self) -> Iterator[None]:
-        """Hold them to one, until the last of several walks has ended."""
+    def enter(self) -> None:
         with self._lock:
             self._walks += 1
             if self._walks == 1:
                 self._before = _libraries().limit(limits=1, user_api="blas")
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._walks -= 1
-                if self._walks == 0:
-                    self._before.restore_original_limits()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._walks -= 1
+            if self._walks == 0:
+                self._before.restore_original_limits()
 
 
 _PRODUCTS: Final = _ProductThreads()
-
-
-def one_thread_a_product() -> AbstractContextManager[None]:
-    """Hold matrix products to one thread: between many small ones, idle threads of theirs would be kept spinning.
-
-    Examples
-    --------
-    >>> with one_thread_a_product():
-    ...     pass
-    """
-    return _PRODUCTS.held_to_one()
 
 
 @cache

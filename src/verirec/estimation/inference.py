@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from verirec.data.predictions import LinkedFactors
+from verirec.data.threads import one_product_thread
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
@@ -64,8 +65,9 @@ def judge(
             found = bootstrapped(found, linearised, rows, draws, random)
         return replace(found, contributions=linearised.influence) if contributions else found
 
-    results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
-    _warn_of_weights(estimators, problem, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
+        _warn_of_weights(estimators, problem, noise)
     _warn_of_clipping(problem)
     _warn_of_scores(problem)
     _warn_of_extrapolation(results)
@@ -88,8 +90,9 @@ def judge_difference(
             difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
-    results = _at_rates_or_region(at, estimators, noise)
-    _warn_of_weights(estimators, first, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise)
+        _warn_of_weights(estimators, first, noise)
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)

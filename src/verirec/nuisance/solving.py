@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.threads import one_thread_a_product
+from verirec.data.threads import one_product_thread
 
 Array = npt.NDArray[np.float64]
 
@@ -39,5 +39,5 @@ def conjugate_gradients(
     size = (len(right), len(right))
     matrix = LinearOperator(size, matvec=times, dtype=np.float64)
     inverse = LinearOperator(size, matvec=roughly, dtype=np.float64)
-    with one_thread_a_product():
+    with one_product_thread():
         return np.asarray(cg(matrix, right, rtol=tolerance, atol=0.0, maxiter=steps, M=inverse)[0])

@@ -41,11 +41,16 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def seeded(*numbers: int) -> Iterator[None]:
-    """Let torch's global random numbers be those of a seed, and put their state back."""
+    """Let torch's global random numbers be those of a seed, and put the processor's state back."""
     seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint32)[0])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    before = torch.get_rng_state()
+    # Where there is no device, torch.manual_seed writes down to seed them later, with a trace of the stack each time.
+    devices = torch.cuda.is_available() or torch.backends.mps.is_available()
+    (torch.manual_seed if devices else torch.default_generator.manual_seed)(seed)
+    try:
         yield
+    finally:
+        torch.set_rng_state(before)
 
 
 class Pool:

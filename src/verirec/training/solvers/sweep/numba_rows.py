@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from verirec.compiled import kernel
 
 _LEAST = np.float32(1e-30)
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Sums in any order, so that they can be vectorised; NaN and infinity stay what they are."""
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _inner(left: Any, right: Any) -> Any:
     total = np.float32(0)
     for j in range(len(left)):
@@ -25,7 +26,7 @@ def _inner(left: Any, right: Any) -> Any:
     return total
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def inner(
     begin: int, end: int, starts: Any, items: Any, own: Any, first: int, last: int, other: Any, constant: Any, out: Any
 ) -> None:
@@ -36,7 +37,7 @@ def inner(
             out[row] = constant + _inner(mine, other[items[row]])
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def gather(begin: int, end: int, starts: Any, items: Any, values: Any, other: Any, out: Any) -> None:
     """Write the sum over each user's rows of values times the item's row; the first user's sum comes first."""
     for user in range(begin, end):
@@ -48,7 +49,7 @@ def gather(begin: int, end: int, starts: Any, items: Any, values: Any, other: An
                 total[j] += value * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def push(begin: int, end: int, starts: Any, items: Any, values: Any, own: Any, first: int, last: int, out: Any) -> None:
     """Add to each item the sum over its rows of values times some columns of the user's row."""
     for user in range(begin, end):
@@ -59,7 +60,7 @@ def push(begin: int, end: int, starts: Any, items: Any, values: Any, own: Any, f
                 total[j] += value * mine[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def descend(
     begin: int,
     end: int,
@@ -107,7 +108,7 @@ def descend(
                 size = _turn(size, length, slope, diagonal, direction, curved)
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _slope(
     met: Any, other: Any, first: int, last: int, ridge: Any, mine: Any, slopes: Any, levels: Any, slope: Any
 ) -> Any:
@@ -123,7 +124,7 @@ def _slope(
     return bound
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _resistance(
     met: Any,
     other: Any,
@@ -145,7 +146,7 @@ def _resistance(
     return of_ridge + curvature * of_rows
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _curve(
     met: Any,
     other: Any,
@@ -167,7 +168,7 @@ def _curve(
             curved[j] += value * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _turn(size: Any, length: Any, slope: Any, diagonal: Any, direction: Any, curved: Any) -> Any:
     """Find the next direction, and give the size of what is left of the slope."""
     left = np.float32(0)
