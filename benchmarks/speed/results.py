@@ -12,7 +12,6 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from benchmarks.speed.case import Case, Measure, Target
 from benchmarks.speed.run import Found
 
@@ -185,8 +184,3 @@ def revision() -> str:
         return "unknown"
     changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, text=True, check=False)
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
-
-
-def total(figures: list[float]) -> float:
-    """Add relative errors that do not depend on each other; nothing is known where one is not."""
-    return float(np.sqrt(np.sum(np.square(figures))))

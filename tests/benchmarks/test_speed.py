@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from dataclasses import replace
 
 import pytest
-from benchmarks.speed import page
+from benchmarks.speed import compare, page
+from benchmarks.speed import results as files
 from benchmarks.speed.__main__ import chosen, results_in
 from benchmarks.speed.case import Case, LeftOut, Taken, Target
 from benchmarks.speed.cases import CASES
@@ -172,6 +174,8 @@ def test_the_page_says_what_the_file_has():
     assert "| a title, a size | CPU s / theirs | 0.2 | 0.5 | 0.25 | **missed** |" in text
     assert "| a title, a size | CPU s | 7.00 | 0.5 | 0.25 | met |" in text
     assert "|  | theirs | 1.00 | 1.00 | 0.5 | 0.25 | 0.5 |" in text
+    far = results(result([0.25], [20.0], targets=[Target(1 / 60, "theirs")]))
+    assert "| 1/60 |  | 1/80 | met |" in page.rendered("{{ targets }}", far, None)
     elsewhere = replace(before, machine={"processor": "another"})
     assert "| CPU s | 7.00 |  | 0.25 | met |" in page.rendered("{{ targets }}", now, elsewhere)
 
@@ -203,3 +207,9 @@ def test_clocks_start_at_nought_and_the_first_lap_is_left_out():
 
 def test_a_machine_has_no_name():
     assert set(machine()) == {"processor", "vectors", "cache", "cores", "memory_gb", "system"}
+
+
+@pytest.mark.parametrize("module", [compare, page, files])
+def test_examples_hold(module):
+    assert doctest.testmod(module).attempted
+    assert not doctest.testmod(module).failed

@@ -66,7 +66,7 @@ def survey_ppi() -> Run:
 
     import verirec as vr
 
-    shape, random = (20_000, 5_000), np.random.default_rng(0)
+    shape, random = (20_000, 5_000), np.random.default_rng(1)
     log = random_log(*shape, 200_000)
     asked = np.unique(random.integers(shape[0] * shape[1], size=500))
     survey = vr.SurveySample(*np.divmod(asked, shape[1]), (random.random(len(asked)) < 0.2).astype(int))
