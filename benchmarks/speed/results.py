@@ -64,6 +64,14 @@ class Result:
         least, *more = sorted(self.rounds[contender][measure])
         return (more[0] - least) / least if more else float("nan")
 
+    @property
+    def busy(self) -> float:
+        """The share of the machine that others used in the least round of any contender, at most."""
+        return max(
+            figures["others"][figures["cpu"].index(min(figures["cpu"]))] if "others" in figures else 0.0
+            for figures in self.rounds.values()
+        )
+
     def figure(self, target: Target) -> float | None:
         """Return what a target speaks of, if it was measured."""
         if target.of is None:
@@ -102,6 +110,11 @@ class Results:
         else:
             self.left_out[result.name] = "; ".join(result.left_out.values())
         self.date = datetime.now(UTC).date().isoformat()
+
+    @property
+    def busy(self) -> list[str]:
+        """Names of the cases that were measured while others used a tenth of the machine or more."""
+        return [name for name, one in self.cases.items() if one.busy >= 0.1]
 
     @property
     def revisions(self) -> list[str]:

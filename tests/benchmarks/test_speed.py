@@ -123,6 +123,12 @@ def test_a_target_is_met_missed_or_not_measured(target, met):
     assert result([1.0, 1.1], [2.0, 2.1]).met(target) is met
 
 
+def test_a_busy_machine_is_told():
+    one = result([1.0, 2.0])
+    one.rounds["ours"]["others"] = [0.3, 0.0]
+    assert results(one, result([1.0], name="group/calm")).busy == ["group/one"]
+
+
 def test_a_file_keeps_all_and_takes_in_more(tmp_path):
     path = tmp_path / "new" / "bench.json"
     first = results(result([1.0], targets=[Target(0.5, "theirs", "wall")]), result([2.0], name="group/two"))

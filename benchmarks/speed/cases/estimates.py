@@ -66,8 +66,8 @@ def survey_ppi() -> Run:
 
     import verirec as vr
 
-    shape, random = (20_000, 5_000), np.random.default_rng(1)
-    log = random_log(*shape, 200_000)
+    shape, random = (10_000, 5_000), np.random.default_rng(1)
+    log = random_log(*shape, 100_000)
     asked = np.unique(random.integers(shape[0] * shape[1], size=500))
     survey = vr.SurveySample(*np.divmod(asked, shape[1]), (random.random(len(asked)) < 0.2).astype(int))
     both = [vr.Factors(*(random.normal(0, 0.3, (size, 32)).astype(np.float32) for size in shape)) for _ in range(2)]
@@ -112,8 +112,8 @@ CASES = [
     Case(
         "estimate/survey",
         "survey-ppi of two recommenders",
-        "20,000 x 5,000, 0.2 million rows",
-        {"survey-ppi": survey_ppi, PREDICTIONS: partial(predictions, (20_000, 5_000))},
+        "10,000 x 5,000, 0.1 million rows",
+        {"survey-ppi": survey_ppi, PREDICTIONS: partial(predictions, (10_000, 5_000))},
         rounds=2,
     ),
 ]
