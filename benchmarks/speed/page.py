@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jinja2
 from benchmarks.speed.case import Target
+from benchmarks.speed.cases import CASES
 from benchmarks.speed.results import MEASURES, Result, Results
 from benchmarks.speed.run import ROOT
 
@@ -111,6 +113,20 @@ def _label(one: Result) -> str:
     return f"{one.title}, {one.size}{threads}"
 
 
+def _figure(now: Results, case: str, of: str | None = None) -> str:
+    """Show a case's CPU seconds, or their ratio to another contender's, in prose; "?" where it was not measured."""
+    one = now.cases.get(case)
+    if one is None or (of is not None and of not in one.rounds):
+        return "?"
+    return number(one.least(one.ours, "cpu") if of is None else one.ratio(of, "cpu"))
+
+
+def _nanoseconds(now: Results, case: str, rows: float) -> str:
+    """Show a case's CPU nanoseconds a row."""
+    one = now.cases.get(case)
+    return "?" if one is None else number(one.least(one.ours, "cpu") / rows * 1e9)
+
+
 def rendered(template: str, now: Results, before: Results | None) -> str:
     """Fill in the page."""
     comparable = before if before is not None and before.machine == now.machine else None
@@ -122,6 +138,8 @@ def rendered(template: str, now: Results, before: Results | None) -> str:
         targets=target_table(now, comparable),
         goals=goals(now, comparable),
         table=lambda group: group_table(now, comparable, group),
+        figure=partial(_figure, now),
+        nanoseconds=partial(_nanoseconds, now),
     )
 
 
@@ -151,6 +169,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, default=DOCS / "speed" / "before.json")
     options = parser.parse_args()
     now = Results.load(options.now)
+    now.cases = {name: now.cases[name] for name in CASES if name in now.cases}
     before = Results.load(options.before) if options.before.exists() else None
     template = (Path(__file__).parent / "speed.md.jinja").read_text()
     (DOCS / "speed.md").write_text(rendered(template, now, before))

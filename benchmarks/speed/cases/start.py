@@ -55,6 +55,7 @@ def first_fit(method: str, compiled: bool) -> Run:
 
 
 _SIZE = "290 x 300, 6,960 rows"
+_TRAINS = partial(started, "-c", "import torch, numba")
 PANDAS = partial(started, "-c", "import numpy, pandas")
 CASES = [
     Case(
@@ -105,14 +106,14 @@ CASES = [
         "start/fit-mf",
         "imports and all that a process's first fit of MF takes beyond its second",
         _SIZE,
-        {"first fit": partial(first_fit, "MF", compiled=True)},
+        {"first fit": partial(first_fit, "MF", compiled=True), "import torch, numba": _TRAINS},
         (Target(1.5),),
     ),
     Case(
         "start/fit-ome-dr",
         "the same of OME-DR",
         _SIZE,
-        {"first fit": partial(first_fit, "OMEDR", compiled=True)},
+        {"first fit": partial(first_fit, "OMEDR", compiled=True), "import torch, numba": _TRAINS},
         (Target(1.5),),
     ),
     Case(
