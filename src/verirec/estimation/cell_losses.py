@@ -57,8 +57,20 @@ class CellLosses:
         Where predictions are made of logits these are used as they are: a probability of a logit above 37 is 1, and its
         log loss infinite, while that of the logit is not.
         """
+        return self._of(self.predictions.cell_logits, users, items)
+
+    def walked(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both for a rectangle whose cells are added up: in single precision if the logits are made in it.
+
+        Add them up in double precision.
+        """
+        return self._of(self.predictions.walked_logits, users, items)
+
+    def _of(
+        self, logits_of: Callable[[Positions, Positions], npt.NDArray[Any] | None], users: Positions, items: Positions
+    ) -> tuple[Array, Array]:
         if self.loss.from_logits is not None and self.clip is None:
-            logits = self.predictions.cell_logits(users, items)
+            logits = logits_of(users, items)
             if logits is not None:
                 return self.loss.from_logits(logits)
         positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))

@@ -102,8 +102,9 @@ def visit_unobserved(
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
     def visit(block: Block) -> tuple[Array, Array, Array]:
-        negative, difference = losses.cells(block[0][:, None], block[1][None, :])
-        return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
+        negative, difference = losses.walked(block[0][:, None], block[1][None, :])
+        by_user, by_item = (difference.sum(axis=axis, dtype=np.float64) for axis in (1, 0))
+        return negative.sum(axis=1, dtype=np.float64), by_user, by_item
 
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.

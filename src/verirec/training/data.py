@@ -17,6 +17,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import TrainingError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
+from verirec.training.logits import BatchLogits
 from verirec.training.sorted_rows import SortedRows
 
 
@@ -36,6 +37,8 @@ class Batch(NamedTuple):
         Positions that span the rectangle; empty for methods that do not look at the grid.
     density
         Share of the grid in the log.
+    logits
+        Keeps what models say of the batch while it is trained on.
     """
 
     rows: Tensor
@@ -46,9 +49,12 @@ class Batch(NamedTuple):
     grid_users: Tensor
     grid_items: Tensor
     density: float
+    logits: BatchLogits | None = None
 
     def on_rows(self, model: Model) -> Tensor:
         """Return a model's logits on the rows, shape (b,)."""
+        if self.logits is not None:
+            return self.logits.of(model, self.users, self.items, rectangle=False)
         logits: Tensor = model(self.users, self.items)
         return logits
 
@@ -56,6 +62,8 @@ class Batch(NamedTuple):
         """Return a model's logits on the rectangle, shape (a, c)."""
         if not len(self.grid_users):
             raise TrainingError("there is no rectangle of the grid: a method whose loss looks at it sets needs_grid")
+        if self.logits is not None:
+            return self.logits.of(model, self.grid_users, self.grid_items, rectangle=True)
         return model.grid(self.grid_users, self.grid_items)
 
     def over_log(self, values: Tensor) -> Tensor:
