@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -66,11 +67,13 @@ class Result:
 
     @property
     def busy(self) -> float:
-        """The share of the machine that others used in the least round of any contender, at most."""
-        return max(
-            figures["others"][figures["cpu"].index(min(figures["cpu"]))] if "others" in figures else 0.0
-            for figures in self.rounds.values()
-        )
+        """The share of the machine that others used in the least round of a contender, at most, as far as is known."""
+        known = [one for one in map(self._others, self.rounds) if not math.isnan(one)]
+        return max(known, default=0.0)
+
+    def _others(self, contender: str) -> float:
+        figures = self.rounds[contender]
+        return figures.get("others", [math.nan] * len(figures["cpu"]))[figures["cpu"].index(min(figures["cpu"]))]
 
     def figure(self, target: Target) -> float | None:
         """Return what a target speaks of, if it was measured."""

@@ -11,6 +11,8 @@ from benchmarks.speed.case import Taken
 
 _STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _PROCESSORS = Path("/proc/stat")
+_SHORTEST = 0.5
+"""Seconds: the system counts what processors do in hundredths."""
 
 
 class Watch:
@@ -64,8 +66,10 @@ class Others:
         self.watch, self.busy = Watch(), _busy()
 
     def share(self) -> float:
-        """Return it; not a number where the system does not tell."""
+        """Return it; not a number where the system does not tell, or only to the nearest tick."""
         wall, own = self.watch.taken()
+        if wall < _SHORTEST:
+            return float("nan")
         share = (_busy() - self.busy - own) / (wall * (os.cpu_count() or 1))
         return max(0.0, share) if share == share else share
 
