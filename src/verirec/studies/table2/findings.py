@@ -15,7 +15,15 @@ from verirec.studies.table2.spaces import BASELINE_FORM
 from verirec.studies.table2.tables import spread, values_of
 from verirec.studies.table2.tuning import best_of
 
-SELECTORS: Final = ("naive", "ome-ips-true", "ome-ips-audit", "ome-dr-true", "ome-dr-audit")
+SELECTORS: Final = (
+    "naive",
+    "ome-ips-true",
+    "ome-ips-audit",
+    "ome-snips-true",
+    "ome-snips-audit",
+    "ome-dr-true",
+    "ome-dr-audit",
+)
 BEST: Final = "best possible"
 OVERALL: Final = "all"
 PAIRS: Final = {"mf": "ome", "eib": "ome-eib", "ips": "ome-ips", "dr-jl": "ome-dr"}

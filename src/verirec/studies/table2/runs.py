@@ -14,7 +14,7 @@ from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.plans import Study, Task
 from verirec.studies.table2.problems import Problem
 from verirec.studies.table2.single import USERS, run_once
-from verirec.studies.table2.spaces import FORMS, space_of
+from verirec.studies.table2.spaces import BASELINE_FORM, FORMS, space_of
 from verirec.studies.table2.tuning import best_of, next_setting, score_of
 
 TUNING_SEED: Final = 0
@@ -208,8 +208,7 @@ def _facts(problem: Problem, study: Study) -> dict[str, Any]:
 
 def _spaces_digest(problem: Problem, study: Study) -> str:
     """Name all spaces of a study: trials of another space are those of another study."""
-    tasks = study.tasks(has_features=problem.has_features)
-    every = {*tasks, *(Task(method, form) for method in PAPER_METHODS for form in FORMS)}
+    every = [Task("constants", BASELINE_FORM), *(Task(method, form) for method in PAPER_METHODS for form in FORMS)]
     return key_of(spaces=sorted(f"{task} {_space(study, problem, task)}" for task in every))
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from verirec.checks import one_of
 
-FORMS: Final = ("paper", "constants", "features")
-"""What is trained: factors alone, the paper's form; with user and item constants; with features as well."""
+FORMS: Final = ("paper", "constants", "features", "exposure")
+"""What is trained: factors alone, the paper's form; with user and item constants; with features as well; with what
+people chose to rate as covariates, and features where there are some."""
 SPACES: Final = ("fast", "paper")
 
 
@@ -38,6 +39,11 @@ _UNWEIGHTED: Final = ("mf", "ome", "t-mf", "r-mf", "lcd-mf", "eib", "cvib", "dam
 BASELINES: Final = ("global-mean", "item-mean", "item-ips-mean", "popularity", "constants")
 """Simple ones: four without anything to tune, and user and item constants alone, which have the same trials as all."""
 BASELINE_FORM: Final = "baseline"
+BY_LOG: Final = ("auto-ranking", "auto-probability", "auto-survey", "constants-survey")
+"""What needs no tuning: `Auto`, which chooses by the log alone, by its two objectives and with a survey; and user and
+item constants as they come, with a survey."""
+BY_LOG_FORM: Final = "by-log"
+COVARIATES: Final = ("propensity", "co-rating", "both")
 
 
 def space_of(
@@ -68,7 +74,7 @@ def space_of(
     ['learning_rate', 'dim', 'batch_size', 'weight_decay']
     """
     one_of("space", kind, SPACES)
-    if method in BASELINES and method != "constants":
+    if method in BY_LOG or (method in BASELINES and method != "constants"):
         return {}
     if kind == "paper":
         space: Space = {"learning_rate": Choice((0.001, 0.005, 0.01, 0.05))}
@@ -84,8 +90,10 @@ def space_of(
         space["epochs"] = Choice((30, 100) if small else (10, 40))
         space["penalty_factors"] = LogUniform(12, 1200) if small else LogUniform(3, 300)
         space["penalty_constants"] = LogUniform(0.3, 10)
-    if form == "features":
+    if form in ("features", "exposure"):
         space["penalty_features"] = LogUniform(15, 300)
+    if form == "exposure":
+        space["covariates"] = Choice(COVARIATES)
     if method == "constants":
         return {name: one for name, one in space.items() if name not in ("dim", "penalty_factors")}
     return space | _of_kind(method, propensities)
