@@ -164,8 +164,8 @@ def _trials(
     while len(trials) < (study.trials if space else 1):
         found = there.get(len(trials))
         if found is None:
-            # Where several choose among the trials, none of them leads the search.
-            leads = len(study.choices) == 1
+            # Under `honest`, several criteria are compared on the same trials: none of them leads the search.
+            leads = study.protocol != "honest"
             past = [(row["setting"], score_of(study.choices[0], row) if leads else 0.0) for row in trials]
             setting = next_setting(space, task, past, at_random=not leads)
             # The same setting may have come up before.

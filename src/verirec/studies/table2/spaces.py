@@ -67,9 +67,9 @@ def space_of(
     Examples
     --------
     >>> list(space_of("mf", "paper"))
-    ['learning_rate', 'dim', 'penalty_factors']
+    ['learning_rate', 'dim', 'grid_cells', 'penalty_factors']
     >>> list(space_of("mf", "constants"))
-    ['learning_rate', 'dim', 'epochs', 'penalty_factors', 'penalty_constants']
+    ['learning_rate', 'dim', 'grid_cells', 'epochs', 'penalty_factors', 'penalty_constants']
     >>> list(space_of("ips", "constants", kind="paper"))
     ['learning_rate', 'dim', 'batch_size', 'weight_decay']
     """
@@ -81,13 +81,15 @@ def space_of(
         space["dim"] = Choice(_DIMS[small])
         return space | {"batch_size": Choice(_PAPER_BATCHES[small]), "weight_decay": PAPER_DECAY}
     space = {"learning_rate": Choice((0.005, 0.01, 0.05)), "dim": Choice(_DIMS[small])}
+    # As many cells of the grid as rows in a batch, or twice as many: more only cost time.
+    space["grid_cells"] = Choice((4096,) if small else (8192,))
     if not small:
         space["batch_size"] = Choice((8192,))
     if form == "paper":
         # More, and all factors go to zero; less, and the corrected loss has no minimum to train to.
         space["penalty_factors"] = LogUniform(0.5, 6)
     else:
-        space["epochs"] = Choice((30, 100) if small else (10, 40))
+        space["epochs"] = Choice((30, 60) if small else (10, 20))
         space["penalty_factors"] = LogUniform(12, 1200) if small else LogUniform(3, 300)
         space["penalty_constants"] = LogUniform(0.3, 10)
     if form in ("features", "exposure"):
@@ -95,7 +97,7 @@ def space_of(
     if form == "exposure":
         space["covariates"] = Choice(COVARIATES)
     if method == "constants":
-        return {name: one for name, one in space.items() if name not in ("dim", "penalty_factors")}
+        return {name: one for name, one in space.items() if name not in ("dim", "grid_cells", "penalty_factors")}
     return space | _of_kind(method, propensities)
 
 
