@@ -121,13 +121,13 @@ def _tables(results: Results, problem: Problem, out: Path) -> StudyTables:
     from verirec.studies.table2.results import StudyTables
 
     store = Store(out / STORE)
-    honest, corrected = results.study.protocol == "honest", findings.correction(results)
+    honest, more = results.study.protocol == "honest", (findings.correction(results), findings.searches(results))
     found = StudyTables(
         tables.table2(results, problem.k, store.array),
         findings.tuning_spread(results),
         findings.chosen_settings(results),
         findings.selection(results) if honest else None,
-        corrected if len(corrected) else None,
+        *(table if len(table) else None for table in more),
     )
     write_study(out, found)
     return found

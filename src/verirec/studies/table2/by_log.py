@@ -1,4 +1,4 @@
-"""What needs no tuning: `Auto`, which chooses by the log alone, and constants as they come, with a survey or without."""
+"""What needs no tuning: `Auto`, which chooses by the log alone, and constants as they come; surveys for both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trained_by_log(
         return MF(model="constants", random_state=seed).fit(train, survey=survey), {}
     auto = Auto(objective="ranking" if name == "auto-ranking" else "probability", random_state=seed)
     auto.fit(train, noise_rates=rates, survey=survey)
-    return auto, summary(auto.report_.search)
+    return auto, summary(auto.report_.search or {})
 
 
 def summary(search: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -98,9 +98,8 @@ def _of_catalogue(
     from verirec.training.side_information import COVARIATES
     from verirec.training.trainer import Plan
 
-    method = catalogue["mf" if task.method == "constants" else task.method](
-        **arguments(task, setting, len(train), has_features=problem.has_features), random_state=seed
-    )
+    kind = cast("type[Method]", catalogue["mf" if task.method == "constants" else task.method])
+    method = kind(**arguments(task, setting, len(train), has_features=problem.has_features), random_state=seed)
     # Only methods that correct for noise know its rates: no other gets to stop on them.
     known = rates if method.correction != "none" else None
     if method.validation:
@@ -131,8 +130,8 @@ def arguments(task: Task, setting: dict[str, Any], rows: int, *, has_features: b
         given["constants"] = False
     if task.form == "features":
         given |= {"model": "features", "covariates": "none"}
-    if task.form == "exposure" and has_features:
-        given["model"] = "features"
+    if task.form == "exposure":
+        given = {"covariates": "both"} | given | ({"model": "features"} if has_features else {})
     if task.method == "constants":
         given["model"] = "constants"
     if "epochs" in given:
