@@ -110,13 +110,14 @@ def _table(tables: StudyTables, form: str, metrics: tuple[str, ...] | None = Non
 
 
 def _by_form(tables: StudyTables) -> str:
-    """Write one table of all forms side by side: AUC, NDCG, Recall and log loss in a cell."""
+    """Write two tables, AUC, NDCG, Recall and log loss in a cell: what has one form, and all forms side by side."""
     forms, table = forms_of(tables), tables.table2
-    single = list(dict.fromkeys(table[table.form == BASELINE_FORM].method))
-    searched = list(dict.fromkeys(table[table.form == BY_LOG_FORM].method))
-    rows = [[name_in_words(one, BASELINE_FORM), shown_means(tables, one, BASELINE_FORM)] for one in single]
-    rows += [[name_in_words(one, BY_LOG_FORM), shown_means(tables, one, BY_LOG_FORM)] for one in searched]
-    rows = [[*row, *[""] * (len(forms) - 1)] for row in rows]
+    single = [
+        [name_in_words(one, form), shown_means(tables, one, form)]
+        for form in (BASELINE_FORM, BY_LOG_FORM)
+        for one in dict.fromkeys(table[table.form == form].method)
+    ]
     methods = dict.fromkeys(table[table.form.isin(forms)].method)
-    rows += [[method_in_words(one), *(shown_means(tables, one, form) for form in forms)] for one in methods]
-    return markdown_table(["", *(FORMS[form] for form in forms)], rows)
+    rows = [[method_in_words(one), *(shown_means(tables, one, form) for form in forms)] for one in methods]
+    both = (["", "AUC / NDCG / Recall / log loss"], single), (["", *(FORMS[form] for form in forms)], rows)
+    return "\n\n".join(markdown_table(header, body) for header, body in both)

@@ -17,13 +17,13 @@ FORMS: Final = {
 }
 CHOICES: Final = {
     "validation": "chosen on a slice of the random ratings",
-    "naive": "chosen by held-out log ratings as they are",
-    "ome-ips-audit": "chosen by OME-IPS on held-out log ratings, audited rates",
-    "ome-snips-audit": "chosen by OME-SNIPS on held-out log ratings, audited rates",
-    "ome-dr-audit": "chosen by OME-DR on held-out log ratings, audited rates",
-    "ome-ips-true": "chosen by OME-IPS on held-out log ratings, true rates",
-    "ome-snips-true": "chosen by OME-SNIPS on held-out log ratings, true rates",
-    "ome-dr-true": "chosen by OME-DR on held-out log ratings, true rates",
+    "naive": "chosen by log loss of held-out log ratings, as they are",
+    "ome-ips-audit": "chosen by OME-IPS of held-out log ratings, audited rates",
+    "ome-snips-audit": "chosen by OME-SNIPS of held-out log ratings, audited rates",
+    "ome-dr-audit": "chosen by OME-DR of held-out log ratings, audited rates",
+    "ome-ips-true": "chosen by OME-IPS of held-out log ratings, true rates",
+    "ome-snips-true": "chosen by OME-SNIPS of held-out log ratings, true rates",
+    "ome-dr-true": "chosen by OME-DR of held-out log ratings, true rates",
 }
 _BASELINES: Final = {
     "global-mean": "global mean",
