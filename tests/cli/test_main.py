@@ -241,3 +241,32 @@ def test_an_option_of_one_value_given_twice_is_refused(run, arguments, message):
 
 def test_an_option_of_several_values_may_be_repeated(run):
     assert "twice" not in run("estimate", "no.csv", "--predictions", "a=a.csv", "--predictions", "b=b.csv")[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict"])
+def test_names_that_are_no_text_are_written_to_and_refused_to_read_from(tmp_path, encoding):
+    rows = "".join(f"{user},{item},{1 + (user * item) % 5}\n" for user in range(12) for item in range(8))
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n" + rows)
+    (tmp_path / os.fsdecode(b"in\xff.csv")).write_text("user,item,rating\n" + rows)
+
+    def run(source, out):
+        command = [sys.executable, "-m", "verirec", "plan", source, "--positive-from", "4", "--budget", "10"]
+        return subprocess.run(
+            [*command, "--out", out],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+
+    done = run("ratings.csv", os.fsdecode(b"plan\xff.csv"))
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert "plan\\udcff.csv" in done.stdout.replace("\n", "")
+    assert (tmp_path / os.fsdecode(b"plan\xff.csv")).is_file()
+    refused = run(os.fsdecode(b"in\xff.csv"), "plan.csv")
+    assert refused.returncode == 2
+    assert "is not UTF-8: rename the file" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1

@@ -29,7 +29,7 @@ from verirec.cli.options import (
 )
 from verirec.estimation.inputs import judgeable
 from verirec.estimation.survey.draws import self_selected
-from verirec.pages.writing import check_writable
+from verirec.pages.writing import sole_writer
 
 app = typer.Typer(add_completion=False)
 
@@ -65,8 +65,7 @@ def assess_command(
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
     files = named_files(predictions)
-    check_writable(out)
-    with Console(stderr=True).status("Reading the log") as status:
+    with sole_writer(out), Console(stderr=True).status("Reading the log") as status:
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -54,6 +55,7 @@ def verirec(
 
 def main() -> None:
     """Run the command; a user's mistake ends in one line and exit code 2, never in a traceback."""
+    _show_any_name()
     try:
         _refuse_repeats()
         with warnings.catch_warnings():
@@ -70,6 +72,13 @@ def main() -> None:
     if code == _INTERRUPTED:
         _end(code, "stopped")
     sys.exit(code)
+
+
+def _show_any_name() -> None:
+    """Have names of files that the terminal's encoding lacks shown by their codes, rather than end what was done."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _end(code: int, message: str) -> NoReturn:

@@ -121,9 +121,7 @@ class Chosen(NamedTuple):
         return Chosen(others, self.survey, name)
 
 
-def chosen_by_source(
-    names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False
-) -> Chosen:
+def chosen_by_source(names: Any, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
 
     Parameters
@@ -142,6 +140,8 @@ def chosen_by_source(
     possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
     possible += AUDIT_ESTIMATORS if with_audit else ()
     possible += SURVEY_ESTIMATORS if with_survey else ()
+    if isinstance(names, np.ndarray):
+        names = names.tolist()
     if names is None:
         names = [name for name in _USUAL if name in possible]
     elif isinstance(names, str):

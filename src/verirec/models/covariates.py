@@ -66,8 +66,9 @@ class Covariates:
             return None
         starts, items = own.pop("rated.starts"), own.pop("rated.items")
         rated = csr_array((np.ones(len(items), np.float32), items, starts), shape=shape)
+        rated.check_format(full_check=True)
         kinds = [kind for kind in KINDS if any(name.startswith(f"{kind}.") for name in own)]
-        return cls([KINDS[kind](rated, _of_kind(own, kind)) for kind in kinds])
+        return cls([KINDS[kind].read(rated, _of_kind(own, kind)) for kind in kinds])
 
 
 def _of_kind(arrays: dict[str, Any], kind: str) -> dict[str, Any]:

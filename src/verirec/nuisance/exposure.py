@@ -69,6 +69,19 @@ class ExposureCovariate(CellValues):
     def fit(cls, log: FeedbackLog) -> ExposureCovariate:
         """Learn it from a log's positions; its labels do not matter."""
 
+    @classmethod
+    def read(cls, rated: csr_array, arrays: dict[str, Array]) -> Self:
+        """Make it of arrays that come from a file; those of other shapes are a `ValueError`."""
+        found = cls(rated, arrays)
+        for name, shape in (found.shapes() | {"scale": (2,)}).items():
+            if arrays[name].shape != shape:
+                raise ValueError(f"{cls.name} {name} must have shape {shape}; got {arrays[name].shape}")
+        return found
+
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return what shape each of its arrays must have."""
+
     @abstractmethod
     def raw(self, users: Positions, items: Positions, rated: Array) -> Array:
         """Return the values of pairs or of a rectangle, as if none of them had been rated."""
@@ -137,6 +150,15 @@ class RatingLogits(ExposureCovariate):
         arrays = {f"logit_{name}": value for name, value in _parts(logits).items()}
         arrays |= {f"leverage_{name}": value for name, value in _parts(leverage).items()}
         return cls(rated_pairs(log), arrays).standardised(log)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return factors of one width on both sides, and constants."""
+        found: dict[str, tuple[int, ...]] = {}
+        for what in ("logit", "leverage"):
+            width = self.arrays[f"{what}_user_factors"].shape[1]
+            sizes = [(size, width) for size in self.shape] + [(size,) for size in self.shape]
+            found |= {f"{what}_{name}": size for name, size in zip(_PARTS, sizes, strict=True)}
+        return found
 
     @cached_property
     def known_users(self) -> npt.NDArray[np.bool_]:
@@ -223,6 +245,11 @@ class CoRatings(ExposureCovariate):
         norms = _row_norms(own, precision)
         arrays = {"kept": kept.astype(np.int64), "precision": precision, "norms": norms}
         return cls(rated, arrays).standardised(log)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return a square of the kept items, and a number a user."""
+        kept = len(self.arrays["kept"])
+        return {"kept": (kept,), "precision": (kept, kept), "norms": (self.shape[0],)}
 
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from verirec.compiled import kernel
 
 _LEAST = np.float32(1e-30)
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Sums in any order, so that they can be vectorised; NaN and infinity stay what they are."""
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _inner(left: Any, right: Any) -> Any:
     total = np.float32(0)
     for j in range(len(left)):
@@ -24,7 +25,7 @@ def _inner(left: Any, right: Any) -> Any:
     return total
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any, constant: Any, out: Any) -> None:
     """Write the logit of each row, in the order of users."""
     for one in range(begin, end):
@@ -32,7 +33,7 @@ def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any,
             out[row] = constant + _inner(own[one], other[others[row]])
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def gather(begin: int, end: int, starts: Any, others: Any, places: Any, values: Any, other: Any, out: Any) -> None:
     """Write the sum over each one's rows of values times the other's row."""
     width = other.shape[1]
@@ -46,7 +47,7 @@ def gather(begin: int, end: int, starts: Any, others: Any, places: Any, values: 
                 total[j] += value * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def descend(
     begin: int,
     end: int,
@@ -101,7 +102,7 @@ def descend(
             own[one, first + j] += damping * change[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _curve(met: Any, other: Any, first: int, last: int, curvatures: Any, direction: Any, curved: Any) -> None:
     """Add what the rows' quadratics curve along a direction."""
     for row in range(len(met)):
@@ -111,7 +112,7 @@ def _curve(met: Any, other: Any, first: int, last: int, curvatures: Any, directi
             curved[j] += along * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, curved: Any) -> Any:
     """Go down along the direction, find the next one, and give the size of what is left of the slope."""
     length = size / max(_inner(direction, curved), _LEAST)
