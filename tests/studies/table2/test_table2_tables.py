@@ -75,7 +75,7 @@ def _results(values, study=STUDY):
             {
                 "key": f"{method} {form} {seed}",
                 "setting": {},
-                "seconds": 1.0,
+                "cpu_seconds": 1.0,
                 "test": dict.fromkeys(("auc", "ndcg", "recall", "log_loss", "brier", "calibration_error"), number),
             }
             for seed, number in enumerate(numbers)

@@ -47,7 +47,7 @@ def tuning_spread(results: Results) -> Any:
                 "auc_upper": float(np.quantile(known, 0.75)) if len(known) else np.nan,
                 "auc_most": float(known.max(initial=0.0)),
                 "log_loss_median": float(np.nanmedian(loss)) if len(known) else np.nan,
-                "seconds": float(np.mean([row["seconds"] for row in trials])),
+                "seconds": float(np.mean([row["cpu_seconds"] for row in trials])),
             }
         )
     return pd.DataFrame(rows)

@@ -110,7 +110,7 @@ def _row(results: Results, task: Task, metric: str, k: int, choice: str, runs: d
         "on_all": float(values_of(runs[task], metric, "random").mean()),
         "seeds": len(values),
         "trials": len(results.trials[task]),
-        "seconds": float(np.mean([run["seconds"] for run in runs[task]])),
+        "seconds": float(np.mean([run["cpu_seconds"] for run in runs[task]])),
         "rho01": study.rho01,
         "rho10": study.rho10,
         "rates": study.rates,
