@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VerirecWarning)
-            scores, told = _trained(problem, task, setting, train, fitted, used, seed)
+            scores, told = _trained(problem, task, setting, Given(train, fitted, used, seed))
             found["seconds"], found["cpu_seconds"] = time.perf_counter() - began, time.process_time() - cpu
             found |= told
             found |= measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
@@ -63,49 +63,43 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     return found
 
 
-def _trained(
-    problem: Problem,
-    task: Task,
-    setting: dict[str, Any],
-    train: FeedbackLog,
-    fitted: Propensities,
-    rates: NoiseRates,
-    seed: int,
-) -> tuple[Scores, dict[str, Any]]:
+class Given(NamedTuple):
+    """What a run is given to train with."""
+
+    train: FeedbackLog
+    propensities: Propensities
+    rates: NoiseRates
+    seed: int
+
+
+def _trained(problem: Problem, task: Task, setting: dict[str, Any], given: Given) -> tuple[Scores, dict[str, Any]]:
     """Train, and give probabilities of pairs, and how training went."""
     if task.form == BASELINE_FORM and task.method != "constants":
-        by_item = baseline_scores(task.method, train, fitted)
+        by_item = baseline_scores(task.method, given.train, given.propensities)
         return lambda users, items: by_item[items], {"epochs": 0}
     if task.form == BY_LOG_FORM:
-        survey = problem.survey(seed) if task.method.endswith("-survey") else None
-        method, search = trained_by_log(task.method, train, rates, survey, seed)
+        survey = problem.survey(given.seed) if task.method.endswith("-survey") else None
+        method, search = trained_by_log(task.method, given.train, given.rates, survey, given.seed)
     else:
-        method, search = _of_catalogue(problem, task, setting, train, fitted, rates, seed), {}
+        method, search = _of_catalogue(problem, task, setting, given), {}
     told = {"epochs": len(method.report_.history), "search": search}
-    return as_predictions(method.predictions, train.n_users, train.n_items).at, told
+    return as_predictions(method.predictions, *given.train.shape).at, told
 
 
-def _of_catalogue(
-    problem: Problem,
-    task: Task,
-    setting: dict[str, Any],
-    train: FeedbackLog,
-    fitted: Propensities,
-    rates: NoiseRates,
-    seed: int,
-) -> Method:
+def _of_catalogue(problem: Problem, task: Task, setting: dict[str, Any], given: Given) -> Method:
     from verirec.methods import catalogue
     from verirec.training.side_information import COVARIATES
     from verirec.training.trainer import Plan
 
+    train = given.train
     kind = cast("type[Method]", catalogue["mf" if task.method == "constants" else task.method])
-    method = kind(**arguments(task, setting, len(train), has_features=problem.has_features), random_state=seed)
+    method = kind(**arguments(task, setting, len(train), has_features=problem.has_features), random_state=given.seed)
     # Only methods that correct for noise know its rates: no other gets to stop on them.
-    known = rates if method.correction != "none" else None
+    known = given.rates if method.correction != "none" else None
     if method.validation:
-        return method.fit(train, noise_rates=known, propensities=fitted)
+        return method.fit(train, noise_rates=known, propensities=given.propensities)
     learnt = problem.learnt(train, COVARIATES[setting.get("covariates", "none")])
-    prepared = method.prepare(train, noise_rates=known, audit=None, propensities=fitted, learnt=learnt)
+    prepared = method.prepare(train, noise_rates=known, audit=None, propensities=given.propensities, learnt=learnt)
     return method.fit_prepared(prepared, Plan(method.epochs))
 
 
