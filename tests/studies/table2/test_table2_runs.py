@@ -213,4 +213,8 @@ def test_what_goes_by_the_log_alone_is_run_once_a_seed_and_tells_its_search(tmp_
 
 def test_honest_searches_have_no_survey():
     tasks = set(replace(STUDY, protocol="honest", by_log=BY_LOG).tasks(has_features=True))
-    assert {task.method for task in tasks if task.form == "by-log"} == {"auto-ranking", "auto-probability"}
+    assert {task.method for task in tasks if task.form == "by-log"} == {
+        "auto-ranking",
+        "auto-probability",
+        "constants-default",
+    }

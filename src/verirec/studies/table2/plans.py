@@ -63,7 +63,7 @@ class Study:
     Examples
     --------
     >>> [len(list(Study(methods=("mf", "ome-dr")).tasks(has_features=have))) for have in (True, False)]
-    [17, 15]
+    [18, 16]
     """
 
     dataset: str = "coat"

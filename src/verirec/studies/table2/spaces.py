@@ -39,9 +39,9 @@ _UNWEIGHTED: Final = ("mf", "ome", "t-mf", "r-mf", "lcd-mf", "eib", "cvib", "dam
 BASELINES: Final = ("global-mean", "item-mean", "item-ips-mean", "popularity", "constants")
 """Simple ones: four without anything to tune, and user and item constants alone, which have the same trials as all."""
 BASELINE_FORM: Final = "baseline"
-BY_LOG: Final = ("auto-ranking", "auto-probability", "auto-survey", "constants-survey")
+BY_LOG: Final = ("auto-ranking", "auto-probability", "auto-survey", "constants-default", "constants-survey")
 """What needs no tuning: `Auto`, which chooses by the log alone, by its two objectives and with a survey; and user and
-item constants as they come, with a survey."""
+item constants as they come, without a survey and with one."""
 BY_LOG_FORM: Final = "by-log"
 COVARIATES: Final = ("propensity", "co-rating", "both")
 

@@ -36,6 +36,7 @@ _BY_LOG: Final = {
     "auto-ranking": "auto, for ranking",
     "auto-probability": "auto, for probabilities",
     "auto-survey": "auto, for probabilities, survey of 200",
+    "constants-default": "constants as they come",
     "constants-survey": "constants as they come, survey of 200",
 }
 _METRICS: Final = {
