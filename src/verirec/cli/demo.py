@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import verirec as vr
 from verirec.cli.options import OutFolder
-from verirec.estimation import EstimateRange
 
 app = typer.Typer(add_completion=False)
 
@@ -52,4 +52,6 @@ def _of(found: Any, name: str, estimator: str | None = None) -> str:
     recommender = found.recommenders[name]
     one = recommender.estimates[estimator or recommender.headline]
     low, high = one.interval
-    return f"{low:.3f} to {high:.3f}" if isinstance(one, EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
+    return (
+        f"{low:.3f} to {high:.3f}" if isinstance(one, vr.EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 import warnings
@@ -56,6 +57,8 @@ def verirec(
 def main() -> None:
     """Run the command; a user's mistake ends in one line and exit code 2, never in a traceback."""
     _show_any_name()
+    # Else it says that it makes a list of fonts, and where no home folder can be written, that it does so every time.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         _refuse_repeats()
         with warnings.catch_warnings():

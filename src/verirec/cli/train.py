@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+import verirec as vr
 from verirec.atomic_write import temporary_prefix
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
@@ -26,7 +27,6 @@ from verirec.cli.options import (
     named_path,
 )
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRates
 from verirec.pages.writing import check_writable, sole_writer
 
 CHECKPOINT: Final = "checkpoint.safetensors"
@@ -105,7 +105,7 @@ def _say(recommender: Any, out: Path) -> None:
     elif report.validation_estimator is not None:
         lines.append(f"Validation error by {report.validation_estimator}: {report.validation_error:.4f}")
     rates = recommender.noise_rates_
-    if isinstance(rates, NoiseRates):
+    if isinstance(rates, vr.NoiseRates):
         lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
     trained = recommender.recommender_
     if (curve := trained.calibration) is not None:

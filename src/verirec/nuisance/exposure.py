@@ -16,17 +16,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from verirec.data.cells import CellValues, FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import parts_of
 from verirec.nuisance.propensities.two_way import fit_two_way
 from verirec.nuisance.propensities.with_features import fit_with_features
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = npt.NDArray[Any]
 
@@ -337,6 +339,8 @@ def _row_norms(own: csr_array, precision: Array) -> Array:
 
 def rated_pairs(log: FeedbackLog) -> csr_array:
     """Return the 0/1 matrix of a log's pairs, shape (n_users, n_items), its rows in order."""
+    from scipy.sparse import csr_array  # Takes long to import, and only training needs it.
+
     rated = csr_array((np.ones(len(log), np.float32), (log.users, log.items)), shape=log.shape)
     rated.sum_duplicates()
     rated.data[:] = 1
