@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.grid import Grid
+from verirec.data.parts import filled
+from verirec.data.predictions import LinkedFactors
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 
@@ -76,6 +78,19 @@ class CellLosses:
         positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
         return negative, positive - negative
 
+    def difference_totals(self) -> tuple[Array, Array] | None:
+        """Return the sums of l(f, 1) - l(f, 0) by user and by item, if they can be had without visiting all pairs.
+
+        So it is of the log loss of logistic factors: there it is minus the logit, whose sums follow from the factors'.
+        """
+        given = self.predictions
+        if not (self.loss.logit_difference and self.clip is None):
+            return None
+        if not (isinstance(given, LinkedFactors) and given.link == "logistic"):
+            return None
+        by_user, by_item = given.side_totals()
+        return -by_user, -by_item
+
     def _clipped(self, values: npt.NDArray[Any]) -> Array:
         if self.clip is None:
             return values
@@ -112,10 +127,20 @@ class CellLosses:
         raw = self.predictions.cells(users, items)
         return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
 
+    def _by_parts(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        negative = np.empty(len(users))
+
+        def differences(part: slice) -> Array:
+            negative[part], difference = self.cells(users[part], items[part])
+            return difference
+
+        difference = filled(differences, len(users))
+        return negative, difference
+
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both for single pairs."""
         try:
-            return self.cells(users, items)
+            return self._by_parts(users, items) if self.parallel else self.cells(users, items)
         except PredictionError:
             values = self._clipped(self.predictions.cells(users, items))
             if self.counts_grid:

@@ -120,7 +120,7 @@ class EstimationProblem:
     def unobserved(self) -> Unobserved:
         """The losses of the unobserved pairs."""
         if self.sample is not None:
-            return visit_sample(self.losses, self.log, self.sample)
+            return visit_sample(self.losses, self.log, self.sample, self.pairs.left_out)
         rows = self._plain_rows
         return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference, self.pairs.left_out)
 

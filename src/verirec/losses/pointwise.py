@@ -32,6 +32,8 @@ class Loss:
         The smallest value that it can have.
     from_logits
         l(f, 0) and l(f, 1) - l(f, 0) as a function of the logit of f, where that is finite for every logit.
+    logit_difference
+        Whether l(f, 1) - l(f, 0) is minus the logit.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Loss:
     open_unit_interval: bool = False
     least: float = -np.inf
     from_logits: Callable[[Array], tuple[Array, Array]] | None = None
+    logit_difference: bool = False
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Return l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
@@ -118,7 +121,7 @@ def _log_from_logits(logits: Array) -> tuple[Array, Array]:
 
 
 LOSSES: Final[dict[str, Loss]] = {
-    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits),
+    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits, logit_difference=True),
     "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2, least=0.0),
     "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f), least=0.0),
 }

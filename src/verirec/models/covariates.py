@@ -47,7 +47,7 @@ class Covariates:
         known = (users < self.shape[0]) & (items < self.shape[1])
         inside = np.minimum(users, self.shape[0] - 1), np.minimum(items, self.shape[1] - 1)
         found = (np.where(known, column.cells(*inside), 0.0) for column in self.columns)
-        return [torch.from_numpy(one).to(self.device, torch.float32) for one in found]
+        return [torch.from_numpy(one).to(torch.float32).to(self.device) for one in found]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all they are made of, by names that `of_tensors` knows; of exposure covariates alone."""
