@@ -145,8 +145,7 @@ def _encode(
     if unknown.size:
         first = ids.ids(codes[unknown[:1]]).tolist()[0]
         raise UnknownIdError(
-            f"column {name!r} has ids {where} in {rows_in_words(unknown, len(codes))}; "
-            f"the first is {short(first)}"
+            f"column {name!r} has ids {where} in {rows_in_words(unknown, len(codes))}; the first is {short(first)}"
         )
     return found[codes], catalogue
 

@@ -14,7 +14,7 @@ from verirec.methods.base import Method
 from verirec.methods.folds import folds_of
 from verirec.methods.parameters import Limits, check_numbers
 from verirec.methods.search import Budget, Search, Trial
-from verirec.methods.survey_choice import chosen_by_survey
+from verirec.methods.survey_choice import Verdict, chosen_by_survey
 from verirec.methods.trained import Trained
 from verirec.methods.tuning import OBJECTIVES, begun, finished
 from verirec.methods.weighting import MF, OME, SNIPS
@@ -108,8 +108,9 @@ class Auto(Trained):
         log, noise_rates, audit, propensities
             As in `Method.fit`. Candidates are judged with the rates and 1/p if probabilities are wanted.
         survey
-            True labels of random pairs: it decides between candidates that the log cannot tell apart, and puts level
-            and slope right (`Recommender.calibrated`).
+            True labels of random pairs. A gain that the log is sure of must show there too, or constants are returned;
+            one that the log is not sure of may be established there. It decides between candidates that the log
+            cannot tell apart, and puts level and slope right (`Recommender.calibrated`).
         checkpoint, resume
             A file that keeps what was tried; with `resume`, that is not tried again.
         progress
@@ -124,9 +125,10 @@ class Auto(Trained):
         plain = [trial for trial in search.trials if trial.plain]
         constants = _constants(search, plain)
         gain = search.nested_gain(plain)
-        best = search.best if survey is None else chosen_by_survey(search, survey, log)
-        chosen = best if gain.sure else constants
-        self.recommender_ = finished(self, search, chosen, constants, gain)
+        verdict = Verdict(search.best if gain.sure else constants, None)
+        if survey is not None:
+            verdict = chosen_by_survey(search, survey, log, constants, gain)
+        self.recommender_ = finished(self, search, verdict.chosen, constants, gain, verdict.gain)
         if survey is not None:
             self.recommender_ = self.recommender_.calibrated(survey, exclude=log)
         return self
