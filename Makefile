@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spread by work: a worker that is done takes over what another has not begun.
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-plain lint format bench clean
+.PHONY: demo test test-all test-plain lint format bench bench-docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
@@ -36,11 +36,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-# What needs no other library and no data, at sizes of a minute or two; docs/speed.md has the large ones.
+# The speed of a fixed set of cases, about five minutes on two cores; AGAINST=FILE compares with another revision's file,
+# ONLY="group ..." runs a part, LARGE=1 adds what takes minutes each. docs/speed.md is written from the file.
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/metrics.py
-	$(BIN)/python benchmarks/ingest.py --rows 2500000 --rounds 1
-	$(BIN)/python benchmarks/estimators.py --rounds 1 --users 10000 --items 5000
+	$(BIN)/python -m benchmarks.speed $(if $(ONLY),--only $(ONLY)) $(if $(LARGE),--large) $(if $(AGAINST),--against $(AGAINST))
+
+bench-docs: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.speed.page
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --editable .

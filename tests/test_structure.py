@@ -44,3 +44,10 @@ def test_no_function_is_longer_than_a_page():
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
                 assert lines <= LONGEST_BODY, (name, node.name, lines)
+
+
+def test_what_is_compiled_is_kept_in_the_users_cache():
+    for name, tree in MODULES.items():
+        found = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        found |= {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+        assert name == "verirec.compiled" or "numba" not in found, f"{name}: take verirec.compiled.kernel, not numba"

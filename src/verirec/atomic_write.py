@@ -3,29 +3,63 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
+from typing import Final
+
+_LONGEST: Final = 200
+"""Bytes of a file's name that its temporary one repeats: file systems end at 255."""
 
 
 def replace_file(file: Path, content: bytes) -> None:
     """Write a file in one go; a failure leaves what was there before, and nothing beside it.
 
+    A link is followed, so that it stays one, and a file that is there keeps its permissions; a new one has those that
+    the umask leaves. What is neither a file nor a link to one, such as a device, is an `OSError`.
+
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     replace_file(Path(folder, "a.txt"), b"hello")
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('a.txt', 'hello')]
     """
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    place = Path(os.path.realpath(file))
+    if place.exists() and not place.is_file():
+        raise OSError(f"{str(file)!r} is not a regular file")
+    temporary = place.with_name(temporary_prefix(place.name) + secrets.token_hex(8))
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(content)
             opened.flush()
             os.fsync(opened.fileno())
-        # mkstemp makes files for their owner alone; results are for others too.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
+        if place.exists():
+            temporary.chmod(place.stat().st_mode & 0o7777)
+        temporary.replace(place)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+    _settle(place.parent)
+
+
+def temporary_prefix(name: str) -> str:
+    """Return how the temporary files of a file begin: what a killed process leaves can be told by it.
+
+    Examples
+    --------
+    >>> temporary_prefix("a.txt")
+    '.a.txt-'
+    """
+    return f".{os.fsdecode(os.fsencode(name)[:_LONGEST])}-"
+
+
+def _settle(folder: Path) -> None:
+    """Have a rename reach the disk, where a folder can be opened for that."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -164,6 +164,10 @@ class ScoreWarning(VerirecWarning):
     """Scores are not what was asked for: metrics that need probabilities are left out, or a clip changes many."""
 
 
+class OneClassWarning(VerirecWarning):
+    """Labels are of one class: a metric that compares two is not defined, and NaN."""
+
+
 class OverlapWarning(VerirecWarning):
     """A few rows carry much of the weight: parts of the grid are hardly ever logged."""
 
@@ -198,6 +202,10 @@ class VanishedFactorsWarning(VerirecWarning):
 
 class MissingExtraWarning(VerirecWarning):
     """Something optional is not installed; what is done without it is the same, and slower."""
+
+
+class CacheWarning(VerirecWarning):
+    """The cache folder cannot be written; what is done without it is the same, and slower to start."""
 
 
 class ColdStartWarning(VerirecWarning):

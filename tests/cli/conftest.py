@@ -70,8 +70,10 @@ def spawn(tmp_path):
 def python():
     """Run Python code in a process of its own; give what it prints."""
 
-    def python(code):
+    def python(code, *, fails=False):
         command = [sys.executable, "-c", code]
-        return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=True).stdout
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
+        assert bool(done.returncode) == fails, done.stderr
+        return done.stdout
 
     return python

@@ -270,7 +270,7 @@ def test_a_mistake_in_an_option_is_told_without_recommenders_too(assessing, mist
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
 def test_a_folder_that_cannot_be_is_told_before_any_work(assessing, folder, place, monkeypatch):
-    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
     code, output, errors = assessing("plain.csv", *GIVEN, out=folder / place)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: cannot write to '.*taken.*': .*\n", errors)
@@ -278,7 +278,7 @@ def test_a_folder_that_cannot_be_is_told_before_any_work(assessing, folder, plac
 
 
 def test_rates_and_options_are_checked_before_any_work(assessing, monkeypatch):
-    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
     for arguments in (("--rho01", 0.2), (*GIVEN, "--audit", "labels.csv"), ("--propensity", "nope")):
         assert assessing("plain.csv", *arguments)[0] == 2
 
@@ -459,7 +459,7 @@ def test_a_plan_that_cannot_be_written_is_told_in_one_line(plan, folder, place):
 
 @pytest.mark.parametrize("place", ["taken/plan.csv", "."])
 def test_a_plan_that_cannot_be_written_is_told_before_any_work(plan, folder, monkeypatch, place):
-    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
     assert plan("plain.csv", *GIVEN, out=folder / place)[0] == 2
 
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from verirec.cli import datasets
 from verirec.data.datasets import CATALOGUE
 
 FIELDS = {"name", "title", "users", "items", "ratings", "positive_from", "found", "downloadable", "source"}
@@ -30,7 +29,7 @@ def no_download(monkeypatch):
         asked.append((info.name, folder))
         return folder / "fetched"
 
-    monkeypatch.setattr(datasets, "fetch_dataset", fetch)
+    monkeypatch.setattr("verirec.data.datasets.fetch_dataset", fetch)
     return asked
 
 

@@ -289,7 +289,7 @@ def test_a_model_is_not_written_over_without_force(here, tmp_path, monkeypatch):
     arguments = ("train", "strings.csv", "--method", "mf", "--out", tmp_path / "model", *QUICK)
     assert here(*arguments)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+        patch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
         code, output, errors = here(*arguments)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: '.*model' holds a model already: name another folder, .* --force\n", errors)
@@ -516,7 +516,7 @@ def test_a_parameter_of_a_method_that_is_no_number_is_told_in_one_line(here, tmp
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
 def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypatch, place):
-    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
     code, output, errors = here("train", "strings.csv", "--method", "mf", "--out", place)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: .*taken.*\n", errors)
@@ -524,7 +524,7 @@ def test_a_folder_that_cannot_be_is_told_before_any_work(here, folder, monkeypat
 
 
 def test_options_are_checked_before_any_work(here, monkeypatch, tmp_path):
-    monkeypatch.setattr("verirec.cli.options.read_log", lambda *_, **__: pytest.fail("the log was read"))
+    monkeypatch.setattr("verirec.read_log", lambda *_, **__: pytest.fail("the log was read"))
     for arguments in (("--method", "nope"), ("--method", "mf", "--set", "nope=1"), ("--method", "mf", "--rho01", 0.2)):
         assert here("train", "strings.csv", *arguments, "--out", tmp_path / "out")[0] == 2
         assert not (tmp_path / "out").exists()
@@ -756,3 +756,16 @@ def test_tune_refuses_in_one_line(run, folder, tmp_path, more, message):
     assert code == 2
     assert message in errors
     assert errors.count("\n") == 1
+
+
+def test_a_cache_folder_that_cannot_be_written_costs_one_line(spawn, folder, tmp_path):
+    pytest.importorskip("numba")
+    (tmp_path / "cache").write_text("a file")
+    made = ("--method", "mf", "--out", tmp_path / "model", "--set", "solver=sweep", *QUICK)
+    code, _, errors = spawn("train", folder / "strings.csv", *made, VERIREC_CACHE=tmp_path / "cache")
+    assert code == 0
+    place = str(tmp_path / "cache" / "kernels" / vr.__version__)
+    assert errors.splitlines() == [
+        f"verirec: warning: compiled functions cannot be kept in {place!r} "
+        "(Not a directory): each process compiles them again; $VERIREC_CACHE names another folder"
+    ]

@@ -204,9 +204,11 @@ def test_to_show_the_help_nothing_heavy_is_imported(python, arguments):
     assert not {name.partition(".")[0] for name in shown.splitlines()[-1].split()} & set(HEAVY)
 
 
-def test_to_import_the_package_imports_nothing_heavy(python):
-    loaded = python("import sys, verirec; print(*sys.modules)")
-    assert not {name.partition(".")[0] for name in loaded.split()} & set(HEAVY)
+@pytest.mark.parametrize("arguments", [*((verb, "--help") for verb in VERBS), ("train", "--nope")], ids=" ".join)
+def test_to_show_the_help_of_a_verb_or_a_mistake_only_numpy_is_imported(python, arguments):
+    code = "import sys; sys.argv[1:] = {}; from verirec.__main__ import main\ntry: main()\nfinally: print(*sys.modules)"
+    shown = python(code.format([*arguments]), fails=arguments[-1] != "--help")
+    assert not {name.partition(".")[0] for name in shown.splitlines()[-1].split()} & ({*HEAVY} - {"numpy"})
 
 
 @pytest.mark.parametrize("verb", VERBS.keys())
@@ -241,3 +243,39 @@ def test_an_option_of_one_value_given_twice_is_refused(run, arguments, message):
 
 def test_an_option_of_several_values_may_be_repeated(run):
     assert "twice" not in run("estimate", "no.csv", "--predictions", "a=a.csv", "--predictions", "b=b.csv")[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict"])
+def test_names_that_are_no_text_are_written_to_and_refused_to_read_from(tmp_path, encoding):
+    rows = "".join(f"{user},{item},{1 + (user * item) % 5}\n" for user in range(12) for item in range(8))
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n" + rows)
+    (tmp_path / os.fsdecode(b"in\xff.csv")).write_text("user,item,rating\n" + rows)
+
+    def run(source, out):
+        command = [sys.executable, "-m", "verirec", "plan", source, "--positive-from", "4", "--budget", "10"]
+        return subprocess.run(
+            [*command, "--out", out],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+
+    done = run("ratings.csv", os.fsdecode(b"plan\xff.csv"))
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert "plan\\udcff.csv" in done.stdout.replace("\n", "")
+    assert (tmp_path / os.fsdecode(b"plan\xff.csv")).is_file()
+    refused = run(os.fsdecode(b"in\xff.csv"), "plan.csv")
+    assert refused.returncode == 2
+    assert "is not UTF-8: rename the file" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_without_a_home_that_can_be_written_nothing_foreign_is_said(spawn, tmp_path):
+    (tmp_path / "home").write_text("a file")
+    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), tmp_path / "home")
+    code, _, errors = spawn("demo", "--out", tmp_path / "demo", **places)
+    assert (code, errors) == (0, "")

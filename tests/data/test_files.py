@@ -718,3 +718,28 @@ def test_text_that_is_no_time_is_refused_with_its_row():
     table = pa.table({"user": [1, 1], "item": [1, 2], "label": [1, 0], "when": ["1998-03-01", "spring"]})
     with pytest.raises(DataError, match=r"^column 'when' must hold numbers, dates or ISO text .* row 1 has 'spring'$"):
         FeedbackLog.from_frame(table, timestamp="when")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"columns": [1, 2, 3]}, ParameterError, r"columns must be the names of a file's columns.*got \[1, 2, 3\]"),
+        ({"columns": "user"}, ParameterError, "columns must be the names"),
+        ({"user": pd.NA}, ColumnError, "the user column must be named by a string; got <NA>"),
+        ({"user": "x" * 5_000}, ColumnError, r"no column 'x{50,}.*\(5,002 characters\)"),
+        ({"all_users": [[1], [1, 2]]}, IdError, "all_users must hold strings or integers"),
+    ],
+)
+def test_odd_arguments_are_refused_in_one_short_line(write, options, error, message):
+    file = write("ratings.csv", "user,item,rating\n1,10,4\n2,10,1\n")
+    with pytest.raises(error, match=message) as caught:
+        read_log(file, **{"positive_from": 3} | options)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_line_break_in_a_header_is_shown_not_repeated(write):
+    file = write("ratings.csv", '"first\nname",thing,stars\n1,10,4\n2,10,1\n')
+    with pytest.raises(ColumnError, match=r"'first\\nname'") as caught:
+        read_log(file, positive_from=3)
+    assert "\n" not in str(caught.value)

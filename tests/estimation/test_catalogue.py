@@ -221,6 +221,8 @@ def test_a_noise_corrected_estimator_is_the_plain_one_with_other_labels(of):
         (("dr", "naive"), False, ["dr", "naive"]),
         (["dr", "naive", "dr"], True, ["dr", "naive"]),
         (iter(["ips", "ome"]), True, ["ips", "ome"]),
+        (np.array("dr"), False, ["dr"]),
+        (np.array(["dr", "naive"]), False, ["dr", "naive"]),
     ],
 )
 def test_estimators_are_chosen_by_name_in_the_order_given(names, with_rates, expected):

@@ -132,6 +132,33 @@ def test_a_sampled_sum_is_right_on_average_and_its_variance_is_the_spread(grid):
         assert one.totals_by_user(labels).sum() == pytest.approx(one.total(labels), rel=1e-10)
 
 
+@pytest.mark.parametrize("left_out", [[], [3, 50, 51]])
+@pytest.mark.parametrize("constant", [0.0, -3.0])
+def test_of_factors_a_sample_stands_for_what_is_not_linear_in_the_logit_alone(grid, constant, left_out):
+    random, log = np.random.default_rng(6), log_of(grid)
+    keys = np.setdiff1d(np.array(left_out, np.int64), log.users * 20 + log.items)
+    sides = [random.normal(0, 0.8, (size, 3)) for size in log.shape]
+    factors = vr.Factors(*sides, random.normal(size=12), random.normal(size=20), constant)
+    losses = CellLosses(as_predictions(factors, *log.shape), get_loss("log"))
+    dense = CellLosses(as_predictions(losses.predictions.block(range(12), range(20)), *log.shape), get_loss("log"))
+    full = visit_unobserved(losses, log, *losses.of_rows(log.users, log.items), keys)
+    labels = Additive(0.3, random.normal(0, 0.1, 12), random.normal(0, 0.1, 20))
+    samples = [sample_unobserved(log, 60, random, keys) for _ in range(1_000)]
+    found = [visit_sample(losses, log, sample, keys) for sample in samples]
+    assert found[0].by_user == pytest.approx(full.by_user, abs=1e-9)
+    assert found[0].by_item == pytest.approx(full.by_item, abs=1e-9)
+    totals = np.array([one.total(labels) for one in found])
+    error = totals.std(ddof=1) / np.sqrt(len(totals))
+    assert fits((totals.mean() - full.total(labels)) / error)
+    reported = np.mean([one.sampled(labels).var(ddof=1) * 60 for one in found])
+    assert reported == pytest.approx(totals.var(ddof=1), rel=0.2)
+    plainly = np.array([visit_sample(dense, log, sample, keys).total(labels) for sample in samples])
+    # Labels of .3 are near the slope in the one case, and far from it in the other.
+    assert totals.std() < (1.1 if constant == 0 else 0.7) * plainly.std()
+    by_user = np.mean([one.totals_by_user(labels) for one in found], axis=0)
+    assert by_user == pytest.approx(full.totals_by_user(labels), abs=6 * plainly.std() / np.sqrt(1_000))
+
+
 def sampled(grid, imputation):
     if imputation == "given":
         imputation = np.random.default_rng(6).uniform(0, 1.5, grid.f.shape)

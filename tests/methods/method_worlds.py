@@ -192,7 +192,7 @@ class Pieces:
     def stand_still(self):
         """Let steps change nothing."""
         for learner in self.models.by_name.values():
-            learner.optimiser.param_groups[0]["lr"] = 0.0
+            learner.optimiser.learning_rate = 0.0
 
     def probabilities(self, name):
         sides = (torch.arange(size) for size in self.data.shape)

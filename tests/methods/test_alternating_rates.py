@@ -45,8 +45,8 @@ def watched(name, see, **parameters):
             if begun:
                 see(self, "rates", rates)
 
-        def step(self, loss, names):
-            given = minimise(self, loss, names)
+        def step(self, loss, names, logits):
+            given = minimise(self, loss, names, logits)
             see(begun[-1], names[0], None)
             return given
 

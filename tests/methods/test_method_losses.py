@@ -130,14 +130,14 @@ def test_the_adversary_climbs_the_discrepancy(loss, steps):
     made, state = pieces("damf", loss=loss, adversary_steps=steps)
     close(made.loss_of("discrepancy"), plain.discrepancy(state))
     before = float(made.loss_of("discrepancy").detach())
-    made.models.by_name["prediction"].optimiser.param_groups[0]["lr"] = 0.0
+    made.models.by_name["prediction"].optimiser.learning_rate = 0.0
     adversary = made.models.by_name["adversary"]
     adversary.decay.zero_()
-    adversary.optimiser.param_groups[0]["lr"] = 1e-3
+    adversary.optimiser.learning_rate = 1e-3
     losses = made.step()
     assert float(losses["discrepancy"]) == pytest.approx(before, abs=2e-2)
     assert float(made.loss_of("discrepancy").detach()) > before
-    assert int(adversary.optimiser.state[adversary.flat]["step"]) == steps
+    assert int(adversary.optimiser.moments["step"]) == steps
 
 
 @pytest.mark.parametrize("seed", SEEDS)

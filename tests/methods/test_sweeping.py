@@ -435,11 +435,19 @@ def torchs_threads():
     torch.set_num_threads(before)
 
 
+def in_small_parts(monkeypatch):
+    """Have each kind of work be done in several parts, on a log however small."""
+    sweep = "verirec.training.solvers.sweep."
+    for name, value in (("rows.ROWS_A_PART", 20), ("rows._ROWS_AN_ITEM", 0), ("arrays._AT_ONCE", 16)):
+        monkeypatch.setattr(sweep + name, value)
+    monkeypatch.setattr(sweep + "grid_gradient._PART_CELLS", 64)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("kind", ["mf", "features"])
 def test_any_number_of_threads_gives_the_same_bits(kind, sampled, compiled, monkeypatch, torchs_threads, trainers):
-    monkeypatch.setattr(rows_module, "ROWS_A_THREAD", 20)
+    in_small_parts(monkeypatch)
     if sampled:
         of_large_grids(monkeypatch)
     if not compiled:
@@ -450,7 +458,7 @@ def test_any_number_of_threads_gives_the_same_bits(kind, sampled, compiled, monk
     for threads in (1, 2, 3):
         torchs_threads(threads)
         method = method_of("ome-dr", epochs=3, **KINDS[kind]).fit(LOG, **GIVEN)
-        assert trainers[-1].solver.sweeper.rows.threads == threads
+        assert trainers[-1].solver.sweeper.rows.pool.threads == threads
         assert torch.get_num_threads() == threads
         found.append(matrix(method))
     np.testing.assert_array_equal(found[1], found[0])
@@ -758,7 +766,7 @@ def test_without_penalties_there_are_finite_models_where_nobody_rated(name, opti
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_what_models_start_from_does_not_depend_on_threads(threads, monkeypatch):
-    monkeypatch.setattr("verirec.training.solvers.sweep.rows.ROWS_A_THREAD", 10)
+    in_small_parts(monkeypatch)
     world = vr.simulate.world(300, 400, observed=0.3, noise_rates=vr.NoiseRates(0.2, 0.1), random_state=0)
     fits, before = [], torch.get_num_threads()
     try:

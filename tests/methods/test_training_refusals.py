@@ -67,6 +67,8 @@ COMMON = [
     ({"validation_estimator": "tdr"}, "validation_estimator must be one of .*; got 'tdr'"),
     ({"random_state": -1}, "random_state must be a whole number of at least 0"),
     ({"random_state": "x"}, "random_state must be"),
+    ({"dim": 10_000}, "dim must be a whole number from 0 to 2,048; got 10000"),
+    ({"device": 2**63}, "device=9223372036854775808 is not available"),
     ({"device": "nope"}, "device='nope' is not available"),
 ]
 OWN = [

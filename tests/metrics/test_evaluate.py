@@ -11,7 +11,7 @@ import pytest
 from plain_formulas import ranking as plain
 from refusals import check_refusal
 from verirec import Factors, FeedbackLog, load_dataset
-from verirec.exceptions import ParameterError, PredictionError, ScoreWarning
+from verirec.exceptions import OneClassWarning, ParameterError, PredictionError, ScoreWarning
 from verirec.metrics import auc, brier_score, calibration_error, evaluate, log_loss
 
 PROPER = ("log_loss", "brier", "calibration_error")
@@ -124,7 +124,8 @@ def test_probabilities_of_exactly_zero_and_one_are_probabilities(log):
 
 def test_a_log_of_one_class_has_no_auc_and_everything_else():
     log = FeedbackLog.from_arrays([0, 1], [0, 0], [0, 0], n_users=2, n_items=1)
-    paper, usual = (evaluate([0.2, 0.4], log, convention=convention) for convention in ("paper", "usual"))
+    with pytest.warns(OneClassWarning, match="all 2 labels are 0"):
+        paper, usual = (evaluate([0.2, 0.4], log, convention=convention) for convention in ("paper", "usual"))
     assert math.isnan(paper["auc"])
     assert (paper["ndcg@5"], paper["recall@5"]) == (1, 0)
     assert math.isnan(usual["ndcg@5"])

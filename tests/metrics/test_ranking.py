@@ -12,7 +12,7 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 
 from plain_formulas import ranking as plain
 from refusals import check_refusal
-from verirec.exceptions import DataError, LabelError, ParameterError, PredictionError
+from verirec.exceptions import DataError, LabelError, OneClassWarning, ParameterError, PredictionError
 from verirec.metrics import UserRankings, auc
 
 CONVENTIONS = ("paper", "usual")
@@ -205,7 +205,8 @@ def test_a_depth_beyond_all_memory_is_the_end_of_the_list():
 
 @pytest.mark.parametrize("labels", [[0, 0, 0], [1, 1, 1], [1], [0]])
 def test_with_one_class_there_is_no_auc(labels):
-    assert math.isnan(auc(labels, np.arange(len(labels))))
+    with pytest.warns(OneClassWarning, match="AUC compares two classes"):
+        assert math.isnan(auc(labels, np.arange(len(labels))))
     assert math.isnan(UserRankings(range(len(labels)), labels, np.arange(len(labels))).auc)
 
 

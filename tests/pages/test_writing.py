@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,14 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import FORMULA_STARTS, write_report, write_table
+from verirec.pages.writing import (
+    FORMULA_STARTS,
+    check_writable_file,
+    sole_writer,
+    write_file,
+    write_report,
+    write_table,
+)
 
 
 @pytest.fixture
@@ -143,3 +153,26 @@ def test_an_empty_label_stays_empty_where_text_is_quoted(tmp_path):
 def test_text_is_quoted_only_where_it_has_to_be(tmp_path):
     write_table(tmp_path / "plan.csv", pd.DataFrame({"user": ["ann", "bob"], "label": [1, 0]}))
     assert (tmp_path / "plan.csv").read_bytes() == b"user,label\nann,1\nbob,0\n"
+
+
+def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path):
+    out = tmp_path / "out"
+    with sole_writer(out):
+        code = f"from verirec.pages.writing import sole_writer\nwith sole_writer({str(out)!r}): pass"
+        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "another run is writing to" in second.stderr
+        (out / "a").write_text("kept")
+    with sole_writer(out):
+        assert (out / "a").read_text() == "kept"
+
+
+def test_a_folder_made_for_nothing_is_taken_away_again(tmp_path):
+    with pytest.raises(ZeroDivisionError), sole_writer(tmp_path / "a" / "b"):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_is_no_regular_file_is_refused_before_the_work(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    check_refusal(lambda: check_writable_file(tmp_path / "pipe"), ParameterError, "is not a regular file")
+    check_refusal(lambda: write_file(tmp_path / "pipe", b"x"), ParameterError, "is not a regular file")

@@ -129,7 +129,7 @@ def check_tied(learner):
     start = 0
     for parameter in learner.model.parameters():
         stop = start + parameter.numel()
-        for whole, part in ((learner.flat.data, parameter.data), (learner.flat.grad, parameter.grad)):
+        for whole, part in ((learner.flat, parameter.data), (learner.gradient, parameter.grad)):
             assert part.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
             assert part.storage_offset() == start
             assert part.is_contiguous()

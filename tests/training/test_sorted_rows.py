@@ -1,4 +1,4 @@
-"""Rows by user and by item, against plain sorting."""
+"""Rows by user, against plain sorting."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ def test_rows_are_those_of_a_plain_sort(log):
     order = np.argsort(log.users, kind="stable")
     numbers = rows.numbers if len(rows.numbers) else np.arange(len(log))
     assert numbers.tolist() == order.tolist()
-    assert rows.by_user.others.tolist() == log.items[order].tolist()
-    assert rows.by_user.starts.tolist() == np.searchsorted(log.users[order], range(log.n_users + 1)).tolist()
-    assert len(rows.by_user.places) == 0
-    by_item = np.argsort(log.items[order], kind="stable")
-    assert rows.by_item.places.tolist() == by_item.tolist()
-    assert rows.by_item.others.tolist() == log.users[order][by_item].tolist()
-    assert rows.by_item.starts.tolist() == np.searchsorted(np.sort(log.items), range(log.n_items + 1)).tolist()
-    assert (len(rows.by_user), len(rows.by_item)) == (log.n_users, log.n_items)
-    assert rows.sides == (rows.by_user, rows.by_item)
+    assert rows.items.tolist() == log.items[order].tolist()
+    assert rows.starts.tolist() == np.searchsorted(log.users[order], range(log.n_users + 1)).tolist()
+    assert (len(rows), rows.shape) == (len(log), (log.n_users, log.n_items))
+
+
+@given(log=logs(), count=some.integers(1, 12))
+def test_parts_are_all_users_once_and_of_about_as_many_rows(log, count):
+    rows = SortedRows.of(log)
+    parts = rows.parts(count)
+    assert [user for part in parts for user in range(part.start, part.stop)] == list(range(log.n_users))
+    assert 1 <= len(parts) <= count
+    most = np.diff(rows.starts).max()
+    assert all(rows.starts[part.stop] - rows.starts[part.start] <= len(log) / count + most for part in parts)
 
 
 @given(log=logs())
@@ -43,7 +47,7 @@ def test_a_log_in_the_order_of_users_is_used_as_it_is(log):
     rows = SortedRows.of(log)
     sorted_already = bool((np.diff(log.users) >= 0).all())
     assert (len(rows.numbers) == 0) == sorted_already
-    assert (rows.by_user.others is log.items) == sorted_already
+    assert (rows.items is log.items) == sorted_already
 
 
 def test_the_log_stays_as_it_is():

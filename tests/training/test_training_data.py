@@ -82,7 +82,7 @@ def test_a_sample_batch_has_rows_of_the_log_and_a_rectangle_and_is_that_of_seed_
 
 def same(one, other):
     return all(
-        first.density == second.density and all(torch.equal(a, b) for a, b in zip(first[:-1], second[:-1], strict=True))
+        first.density == second.density and all(torch.equal(a, b) for a, b in zip(first[:7], second[:7], strict=True))
         for first, second in zip(one, other, strict=True)
     )
 

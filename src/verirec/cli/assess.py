@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from verirec.assessment import assess
-from verirec.assessment.findings import Origin
+import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
@@ -27,9 +26,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
-from verirec.estimation.inputs import judgeable
-from verirec.estimation.survey.draws import self_selected
-from verirec.pages.writing import check_writable
+from verirec.pages.writing import sole_writer
 
 app = typer.Typer(add_completion=False)
 
@@ -64,13 +61,16 @@ def assess_command(
 
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
+    from verirec.assessment.findings import Origin
+    from verirec.estimation.inputs import judgeable
+    from verirec.estimation.survey.draws import self_selected
+
     files = named_files(predictions)
-    check_writable(out)
-    with Console(stderr=True).status("Reading the log") as status:
+    with sole_writer(out), Console(stderr=True).status("Reading the log") as status:
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)
-        found = assess(
+        found = vr.assess(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             audit=noise.read_audit(table, log.columns),

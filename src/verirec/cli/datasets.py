@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import verirec as vr
 from verirec.checks import one_of
-from verirec.data.datasets import CATALOGUE, data_home_folder, existing_home, fetch_dataset, find_dataset
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -32,8 +32,9 @@ def datasets(
     """
     if context.invoked_subcommand is not None:
         return
-    home = existing_home(data)
-    found = {name: find_dataset(info, home) for name, info in CATALOGUE.items()}
+    known = vr.data.datasets.CATALOGUE
+    home = vr.data.datasets.existing_home(data)
+    found = {name: vr.data.datasets.find_dataset(info, home) for name, info in known.items()}
     if as_json:
         rows = [
             {
@@ -47,7 +48,7 @@ def datasets(
                 "downloadable": info.download is not None,
                 "source": info.source,
             }
-            for name, info in CATALOGUE.items()
+            for name, info in known.items()
         ]
         typer.echo(json.dumps(rows, indent=2))
         return
@@ -63,11 +64,11 @@ def _print_table(home: Path, found: dict[str, Path | None]) -> None:
     table.add_column("Users x items", justify="right", no_wrap=True)
     table.add_column("Ratings", justify="right", no_wrap=True)
     table.add_column("Here")
-    for name, info in CATALOGUE.items():
+    for name, info in vr.data.datasets.CATALOGUE.items():
         users, items, ratings = info.size
         table.add_row(name, info.title, f"{users:,} x {items:,}", f"{ratings:,}", "yes" if found[name] else "no")
     console.print(table)
-    for name, info in CATALOGUE.items():
+    for name, info in vr.data.datasets.CATALOGUE.items():
         if found[name] is None:
             console.print(f"{name}: {info.how_to_get(home)}", soft_wrap=True)
 
@@ -81,10 +82,11 @@ def fetch(
 
     Example: verirec datasets fetch movielens-100k --data ~/data
     """
-    info = CATALOGUE[one_of("name", name, CATALOGUE)]
-    home = data_home_folder(data)
-    folder = find_dataset(info, home)
+    catalogue = vr.data.datasets.CATALOGUE
+    info = catalogue[one_of("name", name, catalogue)]
+    home = vr.data.datasets.data_home_folder(data)
+    folder = vr.data.datasets.find_dataset(info, home)
     if folder is None:
         with Console(stderr=True).status(f"Downloading {name}"):
-            folder = fetch_dataset(info, home)
+            folder = vr.data.datasets.fetch_dataset(info, home)
     Console(markup=False, highlight=False).print(f"{name} is in {folder}", soft_wrap=True)

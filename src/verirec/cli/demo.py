@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import verirec as vr
 from verirec.cli.options import OutFolder
-from verirec.estimation import EstimateRange
 
 app = typer.Typer(add_completion=False)
 
@@ -27,11 +27,10 @@ def demo(
     # Plotting takes a second to import, and only this verb needs it.
     from verirec.assessment import run_demo
     from verirec.assessment.demo_page import demo_page, demo_summary
-    from verirec.pages.writing import check_writable, write_report
+    from verirec.pages.writing import sole_writer, write_report
 
-    check_writable(out)
     console = Console(markup=False, highlight=False)
-    with Console(stderr=True).status("Making a world and judging two recommenders in it"):
+    with sole_writer(out), Console(stderr=True).status("Making a world and judging two recommenders in it"):
         result = run_demo(seed)
         page = write_report(out, demo_page(result), demo_summary(result))
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
@@ -53,4 +52,6 @@ def _of(found: Any, name: str, estimator: str | None = None) -> str:
     recommender = found.recommenders[name]
     one = recommender.estimates[estimator or recommender.headline]
     low, high = one.interval
-    return f"{low:.3f} to {high:.3f}" if isinstance(one, EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
+    return (
+        f"{low:.3f} to {high:.3f}" if isinstance(one, vr.EstimateRange) else f"{one.value:.3f} [{low:.3f}, {high:.3f}]"
+    )

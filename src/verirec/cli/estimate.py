@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+import verirec as vr
 from verirec.checks import one_of
-from verirec.cli.estimate_table import Noise, show, summary
 from verirec.cli.groups import takes_groups
-from verirec.cli.judging import Judge, RankingOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -22,6 +21,7 @@ from verirec.cli.options import (
     LogOptions,
     NoiseOptions,
     PropensityOptions,
+    RankingOptions,
     ScoreOptions,
     Seed,
     SurveyOptions,
@@ -29,12 +29,9 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
-from verirec.data import FeedbackLog
-from verirec.estimation.inputs import judgeable
-from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.survey.draws import self_selected
-from verirec.nuisance.noise_rates import identified_region, rates_from_audit
-from verirec.nuisance.propensities import Propensities
+
+if TYPE_CHECKING:
+    from verirec.cli.estimate_table import Noise
 
 app = typer.Typer(add_completion=False)
 
@@ -53,8 +50,11 @@ class _NoiseOptions(NoiseOptions):
     def others(self) -> int:
         return super().others + self.region
 
-    def found(self, log: FeedbackLog, columns: Any, propensities: Propensities, **options: Any) -> Noise:
+    def found(self, log: vr.FeedbackLog, columns: Any, propensities: vr.Propensities, **options: Any) -> Noise:
         """Take the rates or find them out; `options` as in `identified_region`."""
+        from verirec.cli.estimate_table import Noise
+        from verirec.nuisance.noise_rates import rates_from_audit
+
         rates = self.known_rates(log, columns, propensities)
         if rates is not None:
             return Noise(rates, rates.source)
@@ -63,7 +63,7 @@ class _NoiseOptions(NoiseOptions):
             audited = rates_from_audit(log, audit, propensities)
             return Noise(audited, audited.source, audit)
         if self.region:
-            return Noise(identified_region(log, **options), "all that the log allows")
+            return Noise(vr.identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")
 
 
@@ -96,6 +96,12 @@ def estimate_command(
 
     Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1
     """
+    from verirec.cli.estimate_table import show, summary
+    from verirec.cli.judging import Judge
+    from verirec.estimation.inputs import judgeable
+    from verirec.estimation.rows import LoggedPairs
+    from verirec.estimation.survey.draws import self_selected
+
     files = named_files(predictions)
     with Console(stderr=True).status("Reading the log"):
         whole = log.load(propensity.propensity_column)

@@ -11,11 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import AsJson, ModelFolder, RatingsOptions, methods_module
-from verirec.data import FeedbackLog
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
-from verirec.metrics import evaluate
 
 app = typer.Typer(add_completion=False)
 
@@ -34,7 +33,7 @@ def evaluate_command(
     Example: verirec evaluate model test.csv --positive-from 4 -k 5
     """
     recommender = methods_module().load(model)
-    found = evaluate(recommender.predictions, _on_grid(ratings.read(test), recommender), k=k)
+    found = vr.metrics.evaluate(recommender.predictions, _on_grid(ratings.read(test), recommender), k=k)
     if as_json:
         typer.echo(json.dumps({name: None if math.isnan(value) else value for name, value in found.items()}, indent=2))
         return
@@ -46,7 +45,7 @@ def evaluate_command(
     Console(markup=False, highlight=False).print(table)
 
 
-def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
+def _on_grid(log: vr.FeedbackLog, recommender: Any) -> vr.FeedbackLog:
     """Bring a log onto a model's grid; rows of users or items that it does not know are left out, with a word."""
     users = recommender.user_ids.find(log.user_ids.arrow())[log.users]
     items = recommender.item_ids.find(log.item_ids.arrow())[log.items]
@@ -60,4 +59,4 @@ def _on_grid(log: FeedbackLog, recommender: Any) -> FeedbackLog:
             UnknownIdWarning,
         )
     n_users, n_items = recommender.shape
-    return FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)
+    return vr.FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
-from verirec.checks import one_of
-from verirec.cli.options import of_estimates
+from verirec.cli.options import RankingOptions
 from verirec.data import FeedbackLog, PredictionsLike
 from verirec.estimation import Estimates, estimate, estimate_ranking
-from verirec.estimation.calibration import HELD_OUT, METHODS, apart_for_calibration, calibrate_by, need_calibration
+from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.gathering import audit_within
@@ -20,29 +19,6 @@ from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, na
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankingOptions:
-    """Scores that are not probabilities, and how they rank."""
-
-    k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5
-    ranking_only: Annotated[
-        bool, of_estimates("--ranking-only", help="No losses: scores may be any numbers, of which the order counts.")
-    ] = False
-    calibrate: Annotated[
-        str | None,
-        of_estimates(
-            help=f"platt or isotonic: make probabilities of scores that are none by {HELD_OUT:.0%} of the log's rows, "
-            "and judge their losses on the others."
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.calibrate is not None:
-            one_of("--calibrate", self.calibrate, METHODS)
-            if self.ranking_only:
-                raise ParameterError("--calibrate is for losses; --ranking-only has none: give one of the two")
 
 
 @dataclass(frozen=True)

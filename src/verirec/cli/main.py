@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import sys
 import warnings
@@ -54,6 +56,9 @@ def verirec(
 
 def main() -> None:
     """Run the command; a user's mistake ends in one line and exit code 2, never in a traceback."""
+    _show_any_name()
+    # Else it says that it makes a list of fonts, and where no home folder can be written, that it does so every time.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         _refuse_repeats()
         with warnings.catch_warnings():
@@ -70,6 +75,13 @@ def main() -> None:
     if code == _INTERRUPTED:
         _end(code, "stopped")
     sys.exit(code)
+
+
+def _show_any_name() -> None:
+    """Have names of files that the terminal's encoding lacks shown by their codes, rather than end what was done."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _end(code: int, message: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """Options that several verbs share, and what they are made into.
 
-What describes one thing is a dataclass, declared once; `takes_groups` gives a verb the whole of it.
+What describes one thing is a dataclass, declared once; `takes_groups` gives a verb the whole of it. The library is
+imported name by name, as `vr.name`: the help of a verb waits for none of it.
 """
 
 from __future__ import annotations
@@ -9,30 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import typer
 
+import verirec as vr
 from verirec.checks import one_of
-from verirec.data import FeedbackLog, read_log, read_predictions
-from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates import AuditSample, ReaskSample, rates_from_reask
-from verirec.nuisance.propensities import (
-    ConstantPropensity,
-    LoggedPropensity,
-    LogisticPropensity,
-    PopularityPropensity,
-    Propensities,
-)
-from verirec.nuisance.surveys import SurveySample
+
+if TYPE_CHECKING:
+    from verirec.data.predictions import PredictionsLike
 
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
 of_noise = partial(typer.Option, rich_help_panel="True labels and noise")
-of_propensities = partial(typer.Option, rich_help_panel="Propensities")
+of_propensities = partial(typer.Option, rich_help_panel="vr.Propensities")
 of_estimates = partial(typer.Option, rich_help_panel="Estimates")
 
 
@@ -75,9 +68,9 @@ class RatingsOptions:
         """The columns of users and items, which files that go with the log may have too."""
         return {"user": self.user, "item": self.item}
 
-    def read(self, file: Path, **more: Any) -> FeedbackLog:
+    def read(self, file: Path, **more: Any) -> vr.FeedbackLog:
         """Read a file of ratings; `more` as in `read_log`."""
-        return read_log(
+        return vr.read_log(
             file,
             user=self.user,
             item=self.item,
@@ -123,7 +116,7 @@ class LogOptions(RatingsOptions):
         named = self.log, self.all_users, self.all_items, self.user_features, self.item_features
         return [file for file in named if file is not None]
 
-    def load(self, propensity: str | None = None) -> FeedbackLog:
+    def load(self, propensity: str | None = None) -> vr.FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
         return self.read(
             self.log,
@@ -147,11 +140,11 @@ class SurveyOptions:
         of_noise(help="True labels of random pairs, logged or not: a table with user, item and true_label."),
     ] = None
 
-    def read(self, log: FeedbackLog, columns: Mapping[str, str | None]) -> SurveySample | None:
+    def read(self, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> vr.SurveySample | None:
         """Read the survey, or take the rows that the log marks as shown at random; `columns` are the log's."""
         if self.survey is not None:
-            return SurveySample.from_file(self.survey, log, log_columns=columns)
-        return SurveySample.from_unbiased(log) if log.unbiased is not None else None
+            return vr.SurveySample.from_file(self.survey, log, log_columns=columns)
+        return vr.SurveySample.from_unbiased(log) if log.unbiased is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,11 +166,15 @@ class PropensityOptions:
         """Whether anything was said of them."""
         return self.propensity != "logistic" or self.propensity_column is not None
 
-    def fit(self, log: FeedbackLog) -> Propensities:
+    def fit(self, log: vr.FeedbackLog) -> vr.Propensities:
         """Take the log's propensities, or fit the model to it."""
         if self.propensity_column is not None or self.propensity == "logged":
-            return LoggedPropensity(log)
-        models = {"logistic": LogisticPropensity, "constant": ConstantPropensity, "popularity": PopularityPropensity}
+            return vr.LoggedPropensity(log)
+        models = {
+            "logistic": vr.LogisticPropensity,
+            "constant": vr.ConstantPropensity,
+            "popularity": vr.PopularityPropensity,
+        }
         return models[self.propensity]().fit(log)  # type: ignore[no-any-return]
 
 
@@ -193,9 +190,9 @@ class RateOptions:
             raise ParameterError("--rho01 and --rho10 go together; give both")
 
     @property
-    def rates(self) -> NoiseRates | None:
+    def rates(self) -> vr.NoiseRates | None:
         """The rates, if they are given."""
-        return None if self.rho01 is None or self.rho10 is None else NoiseRates(self.rho01, self.rho10)
+        return None if self.rho01 is None or self.rho10 is None else vr.NoiseRates(self.rho01, self.rho10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,17 +218,19 @@ class NoiseOptions(RateOptions):
         """How many sources of noise rates other than the rates themselves are given."""
         return (self.audit is not None) + (self.reask is not None)
 
-    def read_audit(self, log: FeedbackLog, columns: Mapping[str, str | None]) -> AuditSample | None:
+    def read_audit(self, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> vr.AuditSample | None:
         """Read the audit, if there is one; `columns` are the log's, which its file may have too."""
-        return None if self.audit is None else AuditSample.from_file(self.audit, log, log_columns=columns)
+        return None if self.audit is None else vr.AuditSample.from_file(self.audit, log, log_columns=columns)
 
     def known_rates(
-        self, log: FeedbackLog, columns: Mapping[str, str | None], propensities: Propensities
-    ) -> NoiseRates | None:
+        self, log: vr.FeedbackLog, columns: Mapping[str, str | None], propensities: vr.Propensities
+    ) -> vr.NoiseRates | None:
         """Take the rates that are given, or find them out by second answers, if there are any."""
+        from verirec.nuisance.noise_rates import rates_from_reask
+
         if self.reask is None:
             return self.rates
-        return rates_from_reask(log, ReaskSample.from_file(self.reask, log, log_columns=columns), propensities)
+        return rates_from_reask(log, vr.ReaskSample.from_file(self.reask, log, log_columns=columns), propensities)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,18 +251,41 @@ class ScoreOptions:
 
     score_column: Annotated[str | None, of_estimates(help="The column of scores in --predictions files.")] = None
 
-    def read(self, path: Path, log: FeedbackLog, columns: Mapping[str, str | None]) -> PredictionsLike:
+    def read(self, path: Path, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> PredictionsLike:
         """Read a recommender from a file, or from the folder of a trained model; `columns` are the log's."""
         if path.is_dir():
             return methods_module().load(path).predictions_for(log)
-        return read_predictions(path, log, score=self.score_column, log_columns=columns)
+        return vr.read_predictions(path, log, score=self.score_column, log_columns=columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions:
+    """Scores that are not probabilities, and how they rank."""
+
+    k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5
+    ranking_only: Annotated[
+        bool, of_estimates("--ranking-only", help="No losses: scores may be any numbers, of which the order counts.")
+    ] = False
+    calibrate: Annotated[
+        str | None,
+        of_estimates(
+            help="platt or isotonic: make probabilities of scores that are none by a fifth of the log's rows, "
+            "and judge their losses on the others."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.calibrate is not None:
+            from verirec.estimation.calibration import METHODS
+
+            one_of("--calibrate", self.calibrate, METHODS)
+            if self.ranking_only:
+                raise ParameterError("--calibrate is for losses; --ranking-only has none: give one of the two")
 
 
 def methods_module() -> Any:
     """Import what needs torch, or say what to install."""
-    import verirec
-
-    return verirec.methods
+    return vr.methods
 
 
 def named_files(given: list[str] | None) -> dict[str, Path]:

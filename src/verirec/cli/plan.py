@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
@@ -22,13 +23,11 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
-from verirec.data import FeedbackLog
-from verirec.data.predictions import PredictionsLike
-from verirec.estimation.calibration import are_probabilities
-from verirec.estimation.planning import LabelPlan, plan_labels
 from verirec.exceptions import ParameterError, PredictionError
-from verirec.nuisance.surveys import SurveySample
 from verirec.pages.writing import check_writable_file, write_table
+
+if TYPE_CHECKING:
+    from verirec.data.predictions import PredictionsLike
 
 app = typer.Typer(add_completion=False)
 
@@ -77,14 +76,14 @@ def plan_command(
         given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
         if loss == "log" and (purpose is None or not purpose.startswith("ndcg")):
             _refuse_scores(given, table)
-        plan = plan_labels(
+        plan = vr.plan_labels(
             table,
             given or None,
             budget=budget,
             half_width=0.03 if budget is None and half_width is None else half_width,
             purpose=purpose or ("difference" if len(files) > 1 else "level"),
             confidence=confidence,
-            pilot=None if pilot is None else SurveySample.from_file(pilot, table, log_columns=log.columns),
+            pilot=None if pilot is None else vr.SurveySample.from_file(pilot, table, log_columns=log.columns),
             propensities=_declared(propensity, table),
             guess=guess.rates,
             loss=loss,
@@ -95,8 +94,10 @@ def plan_command(
     _tell(plan, out)
 
 
-def _refuse_scores(given: Mapping[str, PredictionsLike], log: FeedbackLog) -> None:
+def _refuse_scores(given: Mapping[str, PredictionsLike], log: vr.FeedbackLog) -> None:
     """Say what can be done about scores that have no log loss to plan for."""
+    from verirec.estimation.calibration import are_probabilities
+
     for name, one in given.items():
         if not are_probabilities(one, log):
             raise PredictionError(
@@ -105,13 +106,13 @@ def _refuse_scores(given: Mapping[str, PredictionsLike], log: FeedbackLog) -> No
             )
 
 
-def _declared(options: PropensityOptions, log: FeedbackLog) -> object:
+def _declared(options: PropensityOptions, log: vr.FeedbackLog) -> object:
     """Return propensities that the user names; others are not needed for a plan."""
     usual = options.propensity_column is None and options.propensity == "logistic"
     return None if usual else options.fit(log)
 
 
-def _tell(plan: LabelPlan, out: Path) -> None:
+def _tell(plan: vr.LabelPlan, out: Path) -> None:
     console = Console(markup=False, highlight=False)
     logged = int(plan.logged.sum())
     kinds = " and ".join(

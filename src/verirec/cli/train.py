@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+import verirec as vr
+from verirec.atomic_write import temporary_prefix
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
@@ -25,8 +27,7 @@ from verirec.cli.options import (
     named_path,
 )
 from verirec.exceptions import ParameterError
-from verirec.losses import NoiseRates
-from verirec.pages.writing import check_writable
+from verirec.pages.writing import check_writable, sole_writer
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
@@ -70,14 +71,17 @@ def train_command(
             # Rows that were shown at random are in the log, and are trained on.
             "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
         }
-    out.mkdir(parents=True, exist_ok=True)
-    with _progress(f"Training {method}") as show:
+    with sole_writer(out), _progress(f"Training {method}") as show:
         recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
-    recommender.save(out)
-    # What a killed run may have left half-written, too.
-    for file in (out / CHECKPOINT, *out.glob(f".{CHECKPOINT}-*")):
-        file.unlink(missing_ok=True)
+        recommender.save(out)
+        forget_checkpoint(out)
     _say(recommender, out)
+
+
+def forget_checkpoint(out: Path) -> None:
+    """Remove the checkpoint of a run that ended, and what a killed one may have left half-written."""
+    for file in (out / CHECKPOINT, *out.glob(f"{temporary_prefix(CHECKPOINT)}*")):
+        file.unlink(missing_ok=True)
 
 
 def _keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
@@ -101,7 +105,7 @@ def _say(recommender: Any, out: Path) -> None:
     elif report.validation_estimator is not None:
         lines.append(f"Validation error by {report.validation_estimator}: {report.validation_error:.4f}")
     rates = recommender.noise_rates_
-    if isinstance(rates, NoiseRates):
+    if isinstance(rates, vr.NoiseRates):
         lines.append(f"Noise rates: rho01 {rates.rho01:.3f}, rho10 {rates.rho10:.3f}")
     trained = recommender.recommender_
     if (curve := trained.calibration) is not None:

@@ -20,9 +20,9 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.train import CHECKPOINT, _parsed, _progress, search_lines
+from verirec.cli.train import CHECKPOINT, _parsed, _progress, forget_checkpoint, search_lines
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import check_writable
+from verirec.pages.writing import check_writable, sole_writer
 
 app = typer.Typer(add_completion=False)
 
@@ -64,13 +64,11 @@ def tune_command(
         if propensity.given:
             given["propensities"] = propensity.fit(table)
         asked = survey.read(table, log.columns)
-    out.mkdir(parents=True, exist_ok=True)
-    with _progress(f"Tuning {method}") as show:
+    with sole_writer(out), _progress(f"Tuning {method}") as show:
         given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": show}
         tuned = _searched(chosen, table, budget, asked, given)
-    tuned.save(out)
-    for file in (out / CHECKPOINT, *out.glob(f".{CHECKPOINT}-*")):
-        file.unlink(missing_ok=True)
+        tuned.save(out)
+        forget_checkpoint(out)
     _say(tuned, out)
 
 

@@ -33,6 +33,10 @@ class CellValues(ABC):
         """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
         return None
 
+    def walked_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        """Return `cell_logits` for sums over many cells: in single precision where they are made of such numbers."""
+        return self.cell_logits(users, items)
+
     @property
     def covered(self) -> npt.NDArray[np.int64] | None:
         """The cells that have a value, by `cell_keys` in ascending order, where not all have one; else `None`."""
@@ -62,8 +66,7 @@ class DenseCells(CellValues):
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look the cells up."""
         if _is_rectangle(users, items) and _is_run(users[:, 0]) and _is_run(items[0]):
-            # A view of consecutive rows and columns, many times faster than a gather.
-            return self.matrix[users[0, 0] : users[-1, 0] + 1, items[0, 0] : items[0, -1] + 1]
+            return self.matrix[_run(users[:, 0]), _run(items[0])]
         return self.matrix[users, items]
 
 
@@ -86,7 +89,7 @@ class FactorCells(CellValues):
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Multiply; a rectangle is one matrix product."""
         if _is_rectangle(users, items):
-            products = self.user_factors[users[:, 0]] @ self.item_factors[items[0]].T
+            products = self.products(users, items)
         elif users.ndim == 1 and users.shape == items.shape:
             # In parts: the vectors of all pairs together would take many times the room of the result.
             products = np.empty(len(users), np.result_type(self.user_factors, self.item_factors))
@@ -95,6 +98,19 @@ class FactorCells(CellValues):
         else:
             products = np.einsum("...k,...k->...", self.user_factors[users], self.item_factors[items])
         return np.asarray(products + self.user_constants[users] + (self.item_constants[items] + self.constant))
+
+    def side_totals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Add the values up by user and by item, over all cells, without visiting them."""
+        user_factors, item_factors = (side.astype(np.float64) for side in (self.user_factors, self.item_factors))
+        user_constants, item_constants = self.user_constants + self.constant, self.item_constants
+        n_users, n_items = self.shape
+        by_user = user_factors @ item_factors.sum(axis=0) + n_items * user_constants + item_constants.sum()
+        by_item = item_factors @ user_factors.sum(axis=0) + n_users * item_constants + user_constants.sum()
+        return by_user, by_item
+
+    def products(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the inner products of a rectangle, in the precision of the vectors."""
+        return np.asarray(self.user_factors[_run(users[:, 0])] @ self.item_factors[_run(items[0])].T)
 
 
 def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
@@ -154,6 +170,11 @@ def cell_keys(users: Positions, items: Positions, n_items: int) -> npt.NDArray[n
 
 def _is_rectangle(users: Positions, items: Positions) -> bool:
     return users.ndim == 2 and users.shape[1] == 1 and items.ndim == 2 and items.shape[0] == 1
+
+
+def _run(positions: Positions) -> slice | Positions:
+    """Return consecutive positions as a slice, which gives a view, many times faster than a gather."""
+    return slice(positions[0], positions[-1] + 1) if _is_run(positions) else positions
 
 
 def _is_run(positions: Positions) -> bool:

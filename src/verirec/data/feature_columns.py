@@ -171,6 +171,10 @@ class FeatureScale:
 
     @classmethod
     def read(cls, held: dict[str, Any]) -> Self:
-        """Read back what `plain` made."""
+        """Read back what `plain` made; what is none is a `ValueError`."""
         names = None if held["names"] is None else tuple(held["names"])
-        return cls(np.array(held["shift"]), np.array(held["scale"]), names)
+        shift, scale = (np.array(held[name], dtype=np.float64) for name in ("shift", "scale"))
+        sizes = {shift.shape, scale.shape, (len(shift) if names is None else len(names),)}
+        if len(sizes) > 1 or not np.isfinite([shift, scale]).all() or not (scale > 0).all():
+            raise ValueError("the features' scale is none")
+        return cls(shift, scale, names)

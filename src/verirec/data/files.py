@@ -68,6 +68,8 @@ def read_log(
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     if not isinstance(path, str | Path):
         raise ParameterError(f"path must be a string or a Path; got {path!r}")
+    if columns is not None and (isinstance(columns, str) or not all(isinstance(one, str) for one in columns)):
+        raise ParameterError(f"columns must be the names of a file's columns, in order; got {short(columns)}")
     file = Path(path)
     named: dict[str, Any] = dict(options)
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
@@ -111,6 +113,8 @@ def read_columns(
     try:
         if not file.is_file():
             raise FileFormatError(f"no file {short(str(file), max=300)}")
+        if not _is_text(str(file)):
+            raise FileFormatError(f"the name {short(str(file), max=300)} is not UTF-8: rename the file")
         if file.stat().st_size == 0:
             raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
@@ -123,6 +127,15 @@ def read_columns(
         separable = roles.takes_delimiter and "Expected 1 columns" in str(error)
         hint = "; if fields are separated otherwise, give delimiter=..." if separable else ""
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}{hint}") from None
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written as UTF-8, which is how Arrow opens files."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-import narwhals.stable.v2 as nw
 import pyarrow as pa
 
 from verirec.data.ids import mixed_ids_error
@@ -24,6 +23,8 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_col
     >>> as_arrow(pd.DataFrame({"user": ["ann"], "age": [30]}), "users", ["user"]).column_names
     ['user']
     """
+    import narwhals.stable.v2 as nw  # Takes long to import, and only frames need it.
+
     known = _known_frame(frame, name)
     names = list(columns) if columns is not None else known.collect_schema().names()
     unnamed = [column for column in names if not isinstance(column, str)]
@@ -47,6 +48,8 @@ def arrow_columns(frame: Any, roles: Roles) -> tuple[pa.Table, Roles]:
 
 
 def _known_frame(frame: Any, name: str) -> Any:
+    import narwhals.stable.v2 as nw
+
     try:
         return nw.from_native(frame)
     except TypeError:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.parts import parts_of
+from verirec.data.threads import mapped, usable_cores
 from verirec.exceptions import GridSizeError
 
 Block = tuple[Positions, Positions]
@@ -46,7 +46,7 @@ class Grid:
     sample_cells
         Cells that stand for a larger one.
     threads
-        Blocks that are worked on at once, where that is safe.
+        Blocks that are worked on at once, where that is safe: by default one a core. The results do not depend on it.
     progress
         Called with the number of cells visited and that of all to be visited, after each block.
 
@@ -64,7 +64,7 @@ class Grid:
     block_cells: int = BLOCK_CELLS
     max_cells: int = MAX_CELLS
     sample_cells: int = SAMPLE_CELLS
-    threads: int = 2
+    threads: int = field(default_factory=usable_cores)
     progress: Callable[[int, int], None] | None = None
 
     @property
@@ -114,7 +114,7 @@ class Grid:
     ) -> Iterator[tuple[Block, Result]]:
         """Apply a function to each of `blocks`, by threads where it is `parallel`; results in the grid's order.
 
-        For functions that spend their time inside NumPy, which lets go of the lock there.
+        For functions that spend their time inside NumPy (see `mapped`).
         """
         walk = list(self.blocks(random))
         sizes = [len(users) * len(items) for users, items in walk]
@@ -124,13 +124,12 @@ class Grid:
         self, function: Callable[[Block], Result], walk: list[Block], sizes: list[int], parallel: bool
     ) -> Iterator[Result]:
         done, total = 0, sum(sizes)
-        with ThreadPoolExecutor(max_workers=self.threads) as workers:
-            results = workers.map(function, walk) if parallel and len(walk) > 1 else map(function, walk)
-            for size, result in zip(sizes, results, strict=True):
-                yield result
-                done += size
-                if self.progress is not None:
-                    self.progress(done, total)
+        results = mapped(function, walk, threads=self.threads) if parallel else map(function, walk)
+        for size, result in zip(sizes, results, strict=True):
+            yield result
+            done += size
+            if self.progress is not None:
+                self.progress(done, total)
 
     def map_cells(
         self, function: Callable[[Positions, Positions], Result], *, parallel: bool = True

@@ -149,7 +149,7 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
             raise IdError(f"{name} must be a sequence of ids; got the single string {short(ids)}")
         if isinstance(ids, Iterator):
             ids = list(ids)
-        if isinstance(ids, bytes | set | frozenset) or not hasattr(ids, "__iter__") or np.ndim(ids) == 0:
+        if isinstance(ids, bytes | set | frozenset) or not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0:
             raise IdError(f"{name} must be a sequence of ids, in order; got {short(ids)}")
         if isinstance(ids, range):
             ids = np.arange(ids.start, ids.stop, ids.step)

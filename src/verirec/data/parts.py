@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.threads import mapped
+
 _PART: Final = 1 << 20
 """Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
+_TOTALLED: Final = 1 << 18
+"""Entries that are added up by position at a time, unless there are nearly as many positions."""
+_FEW_PARTS: Final = 4
+"""Too few to start threads for."""
 
 
 def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
@@ -25,16 +30,13 @@ def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
         yield slice(start, min(start + size, length))
 
 
-def over_parts(function: Callable[[slice], Any], length: int) -> list[Any]:
-    """Apply a function to each part of a long array, by two threads if it is long; results in order.
+def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PART) -> list[Any]:
+    """Apply a function to each part of a long array, by threads if it has several; results in order.
 
-    For functions that spend their time inside NumPy, which lets go of the lock there.
+    For functions that spend their time inside NumPy (see `mapped`).
     """
-    parts = list(parts_of(length))
-    if len(parts) < 4:
-        return [function(part) for part in parts]
-    with ThreadPoolExecutor(max_workers=2) as workers:
-        return list(workers.map(function, parts))
+    parts = list(parts_of(length, size=size))
+    return list(mapped(function, parts, threads=1 if len(parts) < _FEW_PARTS else None))
 
 
 def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
@@ -45,4 +47,8 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     >>> totals(np.array([0, 2, 0]), np.array([0.5, 1.0, 0.25]), 3).tolist()
     [0.75, 0.0, 1.0]
     """
-    return np.bincount(positions, weights=values, minlength=size).astype(np.float64, copy=False)
+    sums = np.zeros(size)
+    # In parts: positions are made int64 on the way, and a copy of all of them takes longer than the sums.
+    for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
+        sums += np.bincount(positions[part], weights=values[part], minlength=size)
+    return sums

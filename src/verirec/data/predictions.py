@@ -91,6 +91,15 @@ class LinkedFactors(FactorCells):
             return None
         return super().cells(users, items).astype(np.float64, copy=False)
 
+    def walked_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
+        """Return the sums of a rectangle in the precision of the factors, if there is a link."""
+        if self.link == "identity":
+            return None
+        sums = self.products(users, items)
+        sums += self.user_constants[users].astype(sums.dtype, copy=False)
+        sums += (self.item_constants[items] + self.constant).astype(sums.dtype, copy=False)
+        return sums
+
 
 class _FunctionCells(CellValues):
     parallel = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from verirec.exceptions import ColumnError
 from verirec.formatting import names_in_words, short
@@ -59,9 +59,7 @@ class Roles:
         if unnamed:
             raise ColumnError(f"columns must be named by strings; got {unnamed[0]!r}: rename the frame's columns")
         named = {role: name for role, name in vars(self).items() if name is not None}
-        for role, name in named.items():
-            if name not in columns:
-                raise ColumnError(f"no column {name!r} (for {self.word(role)}); {self._what_there_is(columns)}")
+        self._check(named, columns)
         for role in self.usual_names:
             if role not in named:
                 wanted = (likely or {}).get(role)
@@ -77,6 +75,14 @@ class Roles:
                     f"column {name!r} cannot be both the {self.word(role)} and the {self.word(others[0])}"
                 )
         return type(self)(**named)
+
+    def _check(self, named: Mapping[str, Any], columns: list[str]) -> None:
+        """Refuse names that are no strings, or of no column."""
+        for role, name in named.items():
+            if not isinstance(name, str):
+                raise ColumnError(f"the {self.word(role)} column must be named by a string; got {short(name)}")
+            if name not in columns:
+                raise ColumnError(f"no column {short(name)} (for {self.word(role)}); {self._what_there_is(columns)}")
 
     def word(self, role: str) -> str:
         """Return what users call a role."""

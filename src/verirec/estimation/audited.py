@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.estimation.formulas import AuditVariance, InfluenceExpansion
+from verirec.estimation.expansion import AuditVariance, InfluenceExpansion
 from verirec.estimation.rows import Rows
 
 Array = npt.NDArray[np.float64]
@@ -49,14 +49,15 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
     of_audit = float(squares @ (off - correction / total) ** 2) * len(at) / max(len(at) - 1, 1)
     of_audit += supposed * float(squares.mean())
     more = ((1 - rows.p[at]) * stands_for) @ ((influence + off) ** 2 - influence**2)
-    selection = max(float((1 - rows.p) @ found.influence**2 + more), 0.0)
-
-    def terms() -> Array:
-        moved = found.terms().copy()
-        moved[at] += stands_for * off
-        return moved
-
-    return replace(found, value=found.value + correction, terms=terms, audit=AuditVariance(selection, of_audit))
+    (of_rows,) = rows.sums(lambda part: ((1 - part.p) @ found.at(part.at).influence ** 2,))
+    added = np.zeros(len(rows.log))
+    added[at] = stands_for * off
+    return replace(
+        found,
+        value=found.value + correction,
+        terms=lambda part: found.terms(part) + added[part.at],
+        audit=AuditVariance(max(of_rows + float(more), 0.0), of_audit),
+    )
 
 
 def with_labels_put_right(rows: Rows) -> Rows:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.estimation import formulas
-from verirec.estimation.formulas import InfluenceExpansion
-from verirec.estimation.rows import Imputed, Rows
+from verirec.estimation.expansion import InfluenceExpansion
+from verirec.estimation.rows import Imputed, RowPart, Rows
 from verirec.exceptions import ParameterError
 
 Array = npt.NDArray[np.float64]
@@ -121,9 +121,7 @@ class Chosen(NamedTuple):
         return Chosen(others, self.survey, name)
 
 
-def chosen_by_source(
-    names: str | Sequence[str] | None, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False
-) -> Chosen:
+def chosen_by_source(names: Any, *, with_rates: bool, with_audit: bool = False, with_survey: bool = False) -> Chosen:
     """Look estimators up: names, "all", or `None` for the usual ones.
 
     Parameters
@@ -142,6 +140,8 @@ def chosen_by_source(
     possible = [name for name, one in ESTIMATORS.items() if with_rates or not one.noise_corrected]
     possible += AUDIT_ESTIMATORS if with_audit else ()
     possible += SURVEY_ESTIMATORS if with_survey else ()
+    if isinstance(names, np.ndarray):
+        names = names.tolist()
     if names is None:
         names = [name for name in _USUAL if name in possible]
     elif isinstance(names, str):
@@ -181,12 +181,12 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: b
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:
     """Return the rows' weights in the fit of imputed labels: an imputed error's are its label's times (l1 - l0)^2."""
     if estimator.variance_optimal:
-        return np.asarray((1 - rows.p) * rows.weights**2 * rows.difference**2)
+        return rows.each(lambda part: (1 - part.p) * (part.weights * part.difference) ** 2)
     return rows.weights
 
 
-def imputation_weight_slopes(estimator: Estimator, rows: Rows) -> Array | float:
+def imputation_weight_slopes(estimator: Estimator) -> Callable[[RowPart], Array | float]:
     """Return the derivative of these weights' logs by the log of p: -1 of 1/p, -(2 - p)/(1 - p) of (1 - p)/p^2."""
     if not estimator.variance_optimal:
-        return -1.0
-    return np.asarray(np.where(rows.p < 1, -(2 - rows.p) / np.maximum(1 - rows.p, 1e-12), 0.0))
+        return lambda part: -1.0
+    return lambda part: np.where(part.p < 1, -(2 - part.p) / np.maximum(1 - part.p, 1e-12), 0.0)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.grid import Grid
+from verirec.data.predictions import LinkedFactors
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 
@@ -57,12 +58,37 @@ class CellLosses:
         Where predictions are made of logits these are used as they are: a probability of a logit above 37 is 1, and its
         log loss infinite, while that of the logit is not.
         """
+        return self._of(self.predictions.cell_logits, users, items)
+
+    def walked(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Return both for a rectangle whose cells are added up: in single precision if the logits are made in it.
+
+        Add them up in double precision.
+        """
+        return self._of(self.predictions.walked_logits, users, items)
+
+    def _of(
+        self, logits_of: Callable[[Positions, Positions], npt.NDArray[Any] | None], users: Positions, items: Positions
+    ) -> tuple[Array, Array]:
         if self.loss.from_logits is not None and self.clip is None:
-            logits = self.predictions.cell_logits(users, items)
+            logits = logits_of(users, items)
             if logits is not None:
                 return self.loss.from_logits(logits)
         positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
         return negative, positive - negative
+
+    def difference_totals(self) -> tuple[Array, Array] | None:
+        """Return the sums of l(f, 1) - l(f, 0) by user and by item, if they can be had without visiting all pairs.
+
+        So it is of the log loss of logistic factors: there it is minus the logit, whose sums follow from the factors'.
+        """
+        given = self.predictions
+        if not (self.loss.logit_difference and self.clip is None):
+            return None
+        if not (isinstance(given, LinkedFactors) and given.link == "logistic"):
+            return None
+        by_user, by_item = given.side_totals()
+        return -by_user, -by_item
 
     def _clipped(self, values: npt.NDArray[Any]) -> Array:
         if self.clip is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from dataclasses import astuple, dataclass
+from typing import Final, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,14 @@ class PlattCurve:
     def logits(self, scores: Array) -> Array:
         """Return the logits."""
         return np.asarray(self.level + self.slope * ((scores - self.centre) / self.scale))
+
+    @classmethod
+    def read(cls, held: dict[str, float]) -> Self:
+        """Read back its numbers by name, as `asdict` gives them; what is no curve is a `ValueError`."""
+        found = cls(**{name: float(value) for name, value in held.items()})
+        if not np.isfinite(astuple(found)).all() or found.scale <= 0:
+            raise ValueError("the calibration is no curve")
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,17 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from verirec.data.predictions import LinkedFactors
+from verirec.data.threads import one_product_thread
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
-from verirec.estimation.formulas import InfluenceExpansion
+from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
 from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
-from verirec.estimation.rows import Rows
+from verirec.estimation.rows import RowPart, Rows
 from verirec.exceptions import MisfitWarning, OverlapWarning, ScoreWarning, warn_caller
 from verirec.losses import NoiseRegion
 
@@ -64,8 +65,9 @@ def judge(
             found = bootstrapped(found, linearised, rows, draws, random)
         return replace(found, contributions=linearised.influence) if contributions else found
 
-    results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
-    _warn_of_weights(estimators, problem, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
+        _warn_of_weights(estimators, problem, noise)
     _warn_of_clipping(problem)
     _warn_of_scores(problem)
     _warn_of_extrapolation(results)
@@ -80,19 +82,17 @@ def judge_difference(
     """Apply estimators to two problems of the same pairs, and estimate the difference, first minus second."""
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
-        # One after the other, and let go of at once: each has several arrays of the log's length.
         one, _, one_gradient = first.linearised(estimator, rates)
-        one = replace(one, terms=_no_terms, imputed=None)
         two, rows, two_gradient = second.linearised(estimator, rates)
-        difference = _minus(one, replace(two, terms=_no_terms, imputed=None))
-        del one, two
+        difference = _minus(one, two)
         gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
         if estimator.audited:
             difference, gradient = with_true_labels(difference, rows), None
         return normal_estimate(difference, rows, gradient, confidence, first.facts)
 
-    results = _at_rates_or_region(at, estimators, noise)
-    _warn_of_weights(estimators, first, noise)
+    with one_product_thread():
+        results = _at_rates_or_region(at, estimators, noise)
+        _warn_of_weights(estimators, first, noise)
     _warn_of_audit(first, noise)
     for problem in (first, second):
         _warn_of_clipping(problem)
@@ -112,26 +112,31 @@ def judge_metric(
     if rows.pairs.audited is None:
         return normal_estimate(found, rows, rate_gradient(formula, rows, found), confidence, facts)
     right = formula(with_labels_put_right(rows))
-    corrected = with_true_labels(replace(found, label_slopes=right.label_slopes), rows)
+    put_right = right.label_slopes
+
+    def effects(part: RowPart) -> Effects:
+        return found.effects(part)._replace(label_slopes=put_right[part.at])
+
+    corrected = with_true_labels(replace(found, effects=effects), rows)
     return normal_estimate(replace(corrected, value=right.value), rows, None, confidence, facts)
 
 
 def _minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
+    """Subtract two estimates of the same pairs; the same unobserved ones were sampled for both."""
+
+    def effects(part: RowPart) -> Effects:
+        ours, theirs = one.at(part.at), two.at(part.at)
+        # Either none of both is minus the influence, or both are.
+        slopes = None if ours.p_slopes is None or theirs.p_slopes is None else ours.p_slopes - theirs.p_slopes
+        return Effects(ours.influence - theirs.influence, ours.label_slopes - theirs.label_slopes, slopes)
+
     sampled = None if one.sampled is None or two.sampled is None else one.sampled - two.sampled
-    return replace(
-        one,
-        value=one.value - two.value,
-        influence=one.influence - two.influence,
-        label_slopes=one.label_slopes - two.label_slopes,
-        p_slopes=one.p_slopes - two.p_slopes,
-        # The same cells were sampled for both.
-        sampled=sampled,
-        facts={},
-    )
+    difference = replace(one, value=one.value - two.value, effects=effects, terms=_no_terms, sampled=sampled, facts={})
+    return replace(difference, imputed=None, shares=None)
 
 
-def _no_terms() -> NoReturn:
-    """Stand in for terms, which a bootstrap alone would need and which hold on to many arrays."""
+def _no_terms(part: RowPart) -> NoReturn:
+    """Stand in for terms, which a bootstrap alone would need."""
     raise NotImplementedError("differences have no bootstrap")
 
 

@@ -11,8 +11,8 @@ from scipy.special import ndtri
 
 from verirec.checks import real_number
 from verirec.data.parts import totals
-from verirec.estimation.formulas import InfluenceExpansion
-from verirec.estimation.rows import Rows
+from verirec.estimation.expansion import InfluenceExpansion
+from verirec.estimation.rows import RowPart, Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
 from verirec.formatting import html_table
 
@@ -121,22 +121,37 @@ def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Ar
     Where an estimator takes the log for a random sample it is :math:`\sum A^2`, and noise is in it already.
     """
     parts = {"selection": 0.0, "noise": 0.0, "propensities": 0.0, "noise_rates": 0.0, "sample": 0.0}
-    squares = linearised.influence**2
+    all_squares, parts["selection"], noise, change = _over_rows(linearised, rows)
     if linearised.as_sample:
-        parts["selection"] = float(squares.sum())
+        parts["selection"] = all_squares
     else:
-        parts["selection"] = float((1 - rows.p) @ squares)
-        if linearised.audit is None:
-            parts["noise"] = max(float((rows.p * linearised.label_slopes**2) @ rows.labels.variance), 0.0)
-        else:
-            parts |= linearised.audit._asdict()
-        change = rows.propensities.variance_change(rows.log, linearised.p_slopes, linearised.influence)
+        parts |= {"noise": max(noise, 0.0)} if linearised.audit is None else linearised.audit._asdict()
         # Learning propensities cannot make an estimate better than knowing every label.
         parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])
     parts["sample"] = linearised.sample_variance
     if rate_gradient is not None and rows.labels.covariance is not None:
         parts["noise_rates"] = float(rate_gradient @ rows.labels.covariance @ rate_gradient)
     return parts
+
+
+def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float, float, float]:
+    """Return the squares of influence, plain and times 1 - p, what noise adds, and what estimated propensities do."""
+    influence, p_slopes = np.empty(len(rows.log)), np.empty(len(rows.log))
+
+    def visit(part: RowPart) -> tuple[Any, ...]:
+        effects = linearised.at(part.at)
+        influence[part.at] = effects.influence
+        if effects.p_slopes is not None:
+            p_slopes[part.at] = effects.p_slopes
+        squares, noise = effects.influence**2, effects.label_slopes**2
+        noise *= part.p
+        of_noise = noise @ rows.labels.variance[part.at]
+        return squares.sum(), (1 - part.p) @ squares, of_noise, effects.p_slopes is not None
+
+    total, selection, noise, own_slopes = rows.sums(visit)
+    if linearised.as_sample:
+        return total, selection, noise, 0.0
+    return total, selection, noise, rows.pairs.variance_change(p_slopes if own_slopes else None, influence)
 
 
 _MOST_TAKEN: Final = 0.95
@@ -199,13 +214,13 @@ def bootstrapped(
 def _values_by_users(linearised: InfluenceExpansion, rows: Rows, draws: int, random: np.random.Generator) -> Array:
     """Draw whole users with replacement, and give the estimate of each draw."""
     log, n_users = rows.log, rows.log.n_users
-    numerators = totals(log.users, linearised.terms(), n_users)
+    numerators = totals(log.users, linearised.rows.each(linearised.terms), n_users)
     if linearised.imputed is not None:
         numerators += linearised.imputed.elsewhere_by_user() / rows.n_cells
     if linearised.shares is None:
         shares = np.full(n_users, 1 / n_users)
     else:
-        shares = totals(log.users, linearised.shares, n_users)
+        shares = totals(log.users, linearised.rows.each(linearised.shares), n_users)
     # What belongs to no user in particular, such as a targeted step's sum over the grid, goes by share.
     numerators += (linearised.value - numerators.sum()) * shares
     values = np.empty(draws)

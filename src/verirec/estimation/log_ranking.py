@@ -9,6 +9,7 @@ import numpy as np
 
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import within_range
 from verirec.estimation.gathering import logged_pairs, noise_in_hand
 from verirec.estimation.inference import judge_metric
@@ -50,7 +51,8 @@ def ranking_by_log(
         rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
         _refuse_one_class(rows)
         names = formulas if only is None else only
-        return {name: judge_metric(formulas[name], rows, level, facts) for name in names}
+        with one_product_thread():
+            return {name: judge_metric(formulas[name], rows, level, facts) for name in names}
 
     if isinstance(noise, NoiseRegion) and audit is None:
         return dict(_over_region(lambda rates: _bounded(at(rates), log), noise))

@@ -17,9 +17,9 @@ from verirec.data.parts import totals
 from verirec.data.predictions import as_predictions
 from verirec.estimation.catalogue import Estimator, imputation_weight_slopes, imputation_weights
 from verirec.estimation.cell_losses import CellLosses
-from verirec.estimation.formulas import InfluenceExpansion
+from verirec.estimation.expansion import InfluenceExpansion
 from verirec.estimation.inputs import Rates
-from verirec.estimation.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, Rows
+from verirec.estimation.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, RowPart, Rows
 from verirec.estimation.unobserved import (
     BLOCK_CELLS,
     Sample,
@@ -120,7 +120,7 @@ class EstimationProblem:
     def unobserved(self) -> Unobserved:
         """The losses of the unobserved pairs."""
         if self.sample is not None:
-            return visit_sample(self.losses, self.log, self.sample)
+            return visit_sample(self.losses, self.log, self.sample, self.pairs.left_out)
         rows = self._plain_rows
         return visit_unobserved(self.losses, self.log, rows.if_negative, rows.difference, self.pairs.left_out)
 
@@ -138,7 +138,7 @@ class EstimationProblem:
             labels = impute_additive(rows.labels.values, self.log, weights, np.random.default_rng([self.seed, 1]))
         else:
             labels = impute_constant(rows.labels.values, self.log, weights)
-        return LabelledErrors(labels, rows, self.unobserved, imputation_weight_slopes(estimator, rows))
+        return LabelledErrors(labels, self.unobserved, imputation_weight_slopes(estimator))
 
     @cached_property
     def _given_errors(self) -> GivenErrors:
@@ -194,7 +194,11 @@ def rate_gradient(
     """
     if not rows.labels.slopes:
         return None
+
+    def by_rates(part: RowPart) -> Array:
+        return np.array([by_rate[part.at] for by_rate in rows.labels.slopes])
+
     if result.label_slopes_exact:
-        return np.array([float(result.label_slopes @ by_rate) for by_rate in rows.labels.slopes])
+        return np.array(rows.sums(lambda part: tuple(by_rates(part) @ result.at(part.at).label_slopes)))
     ahead, behind = ([formula(other).value for other in rows.moved(step)] for step in (RATE_STEP, -RATE_STEP))
     return np.subtract(ahead, behind) / (2 * RATE_STEP)

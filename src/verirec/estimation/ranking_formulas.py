@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.parts import totals
-from verirec.estimation.formulas import InfluenceExpansion, dr
+from verirec.estimation.expansion import Effects, InfluenceExpansion
+from verirec.estimation.formulas import dr
 from verirec.estimation.places import Places
-from verirec.estimation.rows import LabelledErrors, Rows
+from verirec.estimation.rows import LabelledErrors, RowPart, Rows
 from verirec.estimation.unobserved import Unobserved
 from verirec.nuisance.imputation import impute_constant
 
@@ -102,24 +103,19 @@ def _doubly_robust(rows: Rows, gains: Array, of_user: float) -> InfluenceExpansi
     by_user = (of_user - totals(log.users, gains, log.n_users)) * log.n_items
     unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
     labels = impute_constant(rows.labels.values, log, rows.weights)
-    return dr(rows, LabelledErrors(labels, rows, unobserved))
+    return dr(rows, LabelledErrors(labels, unobserved))
 
 
 def _ratio(top: InfluenceExpansion, bottom: InfluenceExpansion) -> InfluenceExpansion:
     """Divide two estimates."""
     value = top.value / bottom.value
 
-    def divided(name: str) -> Array:
-        return np.asarray((getattr(top, name) - value * getattr(bottom, name)) / bottom.value)
+    def effects(part: RowPart) -> Effects:
+        over, under = top.at(part.at), bottom.at(part.at)
+        influence, slopes = ((a - value * b) / bottom.value for a, b in zip(over[:2], under[:2], strict=True))
+        return Effects(influence, slopes)
 
-    return InfluenceExpansion(
-        value,
-        divided("influence"),
-        divided("label_slopes"),
-        divided("p_slopes"),
-        lambda: divided("influence"),
-        facts=top.facts,
-    )
+    return InfluenceExpansion(value, top.rows, effects, lambda part: effects(part).influence, facts=top.facts)
 
 
 def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
@@ -144,6 +140,9 @@ def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
     value = float(liked @ below) / comparisons
     of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
     influence = (liked * of_liked + disliked * of_disliked) / comparisons
-    return InfluenceExpansion(
-        value, influence, rows.weights * (of_liked - of_disliked) / comparisons, -influence, lambda: influence
-    )
+    slopes = rows.weights * (of_liked - of_disliked) / comparisons
+
+    def effects(part: RowPart) -> Effects:
+        return Effects(influence[part.at], slopes[part.at])
+
+    return InfluenceExpansion(value, rows, effects, lambda part: influence[part.at])

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import totals
+from verirec.data.parts import over_parts, totals
 from verirec.estimation.inputs import Rates
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisance.imputation import ImputedLabels
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.propensities import Propensities
+from verirec.nuisance.propensities.base import VarianceChange
 
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
+_PART: Final = 1 << 16
+"""Rows of a part: its few float64 arrays stay in the processor's second cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,16 @@ class LoggedPairs:
         """1/p."""
         return np.asarray(1 / self.p)
 
+    @cached_property
+    def importance(self) -> Array | None:
+        """The log's own weights of its rows, the largest being 1, if it has any."""
+        return None if self.log.weights is None else self.log.weights / self.log.weights.max()
+
+    @cached_property
+    def variance_change(self) -> VarianceChange:
+        """What having estimated the propensities does to a variance."""
+        return self.propensities.variance_changes(self.log)
+
     def labels(self, rates: Rates | None) -> CorrectedLabels:
         """Return r, or the corrected labels; those of the rates last asked for are kept."""
         if not self._last or self._last[0][0] is not rates:
@@ -77,6 +90,31 @@ class LoggedPairs:
     @cached_property
     def _last(self) -> list[tuple[Rates | None, CorrectedLabels]]:
         return []
+
+
+class RowPart(NamedTuple):
+    """Some of the rows, as formulas see them; shape (m,) each.
+
+    Parameters
+    ----------
+    at
+        Which of the rows.
+    p, weights
+        Propensities, and 1/p.
+    if_negative, difference, labels, errors
+        l(f, 0), l(f, 1) - l(f, 0), the label and e, as in `Rows`.
+    importance
+        The log's own weights of its rows, the largest being 1, if it has any.
+    """
+
+    at: slice
+    p: Array
+    weights: Array
+    if_negative: Array
+    difference: Array
+    labels: Array
+    errors: Array
+    importance: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +169,39 @@ class Rows:
         """Number of pairs that are spoken of."""
         return self.pairs.n_cells
 
+    def part(self, at: slice) -> RowPart:
+        """Return some of the rows."""
+        importance = self.pairs.importance
+        return RowPart(
+            at,
+            self.p[at],
+            self.weights[at],
+            self.if_negative[at],
+            self.difference[at],
+            self.labels.values[at],
+            self.errors[at],
+            None if importance is None else importance[at],
+        )
+
+    def over_parts(self, function: Callable[[RowPart], Any]) -> list[Any]:
+        """Apply a function to all rows, part by part, by threads; results in order."""
+        self.part(slice(0, 0))  # What is worked out once is so before threads ask for it.
+        return over_parts(lambda at: function(self.part(at)), len(self.log), size=_PART)
+
+    def sums(self, function: Callable[[RowPart], tuple[Any, ...]]) -> list[float]:
+        """Add up over all rows what a function gives of each part."""
+        return np.asarray(self.over_parts(function)).sum(axis=0).tolist()  # type: ignore[no-any-return]
+
+    def each(self, function: Callable[[RowPart], Array]) -> Array:
+        """Return a number for each row, worked out part by part; shape (n,)."""
+        whole = np.empty(len(self.log))
+
+        def fill(part: RowPart) -> None:
+            whole[part.at] = function(part)
+
+        self.over_parts(fill)
+        return whole
+
     def moved(self, step: float) -> Iterator[Rows]:
         """Return, for each uncertain noise rate, the rows with the labels of a rate larger by a step."""
         for slopes in self.labels.slopes:
@@ -141,12 +212,15 @@ class Rows:
         return replace(self, labels=labels, fits={})
 
 
+Influence = Callable[[RowPart], tuple[Array, Array]]
+"""What rows do to a sum through the imputed errors: by being observed, and by their labels."""
+
+
 class Imputed(Protocol):
     r"""Imputed errors :math:`\hat e` of the observed pairs, and their sums over the others."""
 
-    @property
-    def rows(self) -> Array:
-        """Of the observed pairs, shape (n,)."""
+    def of(self, part: RowPart) -> Array:
+        """Return those of some of the rows."""
         ...
 
     @property
@@ -168,18 +242,19 @@ class Imputed(Protocol):
         """Return that sum user by user, shape (n_users,)."""
         ...
 
-    @property
-    def weight_slopes(self) -> Array | float:
-        """Derivative of the log of each row's weight in the fit by the log of its propensity."""
+    def weight_slopes(self, part: RowPart) -> Array | float:
+        """Return the derivative of the log of each row's weight in the fit by the log of its propensity."""
         ...
 
-    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
-        """Return what each row does to a sum through the imputed errors: by being observed, and by its label.
+    def influence(self, rows: Rows, row_gradient: Callable[[RowPart], Array]) -> Influence:
+        """Return what each row does to a sum through the imputed errors.
 
         Parameters
         ----------
+        rows
+            All of them.
         row_gradient
-            The sum's derivative by the imputed labels of the observed pairs, shape (n,); the others count whole.
+            The sum's derivative by the imputed labels of the observed pairs; the others count whole.
         """
         ...
 
@@ -189,30 +264,54 @@ class Imputed(Protocol):
 
 
 class LabelledErrors:
-    """Imputed errors made of imputed labels."""
+    """Imputed errors made of imputed labels.
+
+    Parameters
+    ----------
+    labels, unobserved
+        What is imputed, and the losses of the pairs that it is imputed to.
+    weight_slopes
+        As of `Imputed`; that of weights 1/p by default.
+    """
 
     def __init__(
-        self, labels: ImputedLabels, rows: Rows, unobserved: Unobserved, weight_slopes: Array | float = -1.0
+        self,
+        labels: ImputedLabels,
+        unobserved: Unobserved,
+        weight_slopes: Callable[[RowPart], Array | float] = lambda part: -1.0,
     ) -> None:
-        self.weight_slopes = weight_slopes
-        self.labels, self.unobserved, self._log = labels, unobserved, rows.log
-        self.rows = rows.if_negative + labels.rows * rows.difference
+        self.labels, self.unobserved, self.weight_slopes = labels, unobserved, weight_slopes
         self.elsewhere = unobserved.total(labels.elsewhere)
         self.sampled = unobserved.sampled(labels.elsewhere)
         # Of cross-fitted labels, the mean over folds is followed.
         self.label_slopes_exact = len(labels.fits) == 1
-        self._row_labels = rows.labels.values
+
+    def of(self, part: RowPart) -> Array:
+        """Make them of the labels."""
+        return np.asarray(part.if_negative + self.labels.rows[part.at] * part.difference)
 
     def elsewhere_by_user(self) -> Array:
         """Add up user by user."""
         return self.unobserved.totals_by_user(self.labels.elsewhere)
 
-    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
+    def influence(self, rows: Rows, row_gradient: Callable[[RowPart], Array]) -> Influence:
         """Follow each row's label through the fit of the imputed labels."""
-        by_user = self.unobserved.by_user + totals(self._log.users, row_gradient, self._log.n_users)
-        by_item = self.unobserved.by_item + totals(self._log.items, row_gradient, self._log.n_items)
-        slopes = self.labels.row_slopes(by_user, by_item)
-        return slopes * (self._row_labels - self.labels.rows), slopes
+        slopes = self.labels.row_slopes(*self._gradient(rows, row_gradient))
+
+        def of(part: RowPart) -> tuple[Array, Array]:
+            own = slopes(part.at)
+            return own * (part.labels - self.labels.rows[part.at]), own
+
+        return of
+
+    def _gradient(self, rows: Rows, row_gradient: Callable[[RowPart], Array]) -> tuple[Array, Array]:
+        """Add the derivative up by user and by item; of one label for all pairs, the sum is all that counts."""
+        by_user, by_item, log = self.unobserved.by_user, self.unobserved.by_item, rows.log
+        if self.labels.one_for_all:
+            (of_rows,) = rows.sums(lambda part: (row_gradient(part).sum(),))
+            return np.append(by_user, of_rows), by_item
+        values = rows.each(row_gradient)
+        return by_user + totals(log.users, values, log.n_users), by_item + totals(log.items, values, log.n_items)
 
     def facts(self) -> dict[str, float]:
         """Report the constant."""
@@ -222,22 +321,29 @@ class LabelledErrors:
 class GivenErrors:
     """Imputed errors that somebody gave."""
 
-    weight_slopes = 0.0
     label_slopes_exact = True
 
-    def __init__(self, rows: Array, elsewhere_by_user: Array, sampled: Array | None = None) -> None:
-        self.rows, self.sampled = rows, sampled
+    def __init__(self, of_rows: Array, elsewhere_by_user: Array, sampled: Array | None = None) -> None:
+        self._of_rows, self.sampled = of_rows, sampled
         self.elsewhere = float(elsewhere_by_user.sum())
         self._by_user = elsewhere_by_user
+
+    def of(self, part: RowPart) -> Array:
+        """Look them up."""
+        return self._of_rows[part.at]
 
     def elsewhere_by_user(self) -> Array:
         """Return the sums."""
         return self._by_user
 
-    def influence(self, row_gradient: Array) -> tuple[Array, Array]:
+    def weight_slopes(self, part: RowPart) -> Array | float:
+        """No weights made them."""
+        return 0.0
+
+    def influence(self, rows: Rows, row_gradient: Callable[[RowPart], Array]) -> Influence:
         """No row changes them."""
-        return np.zeros_like(self.rows), np.zeros_like(self.rows)
+        return lambda part: (np.zeros_like(part.errors), np.zeros_like(part.errors))
 
     def facts(self) -> dict[str, float]:
         """Report their mean over the observed pairs."""
-        return {"mean_imputed_error": float(self.rows.mean())}
+        return {"mean_imputed_error": float(self._of_rows.mean())}

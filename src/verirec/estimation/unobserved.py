@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
@@ -102,8 +103,9 @@ def visit_unobserved(
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
     def visit(block: Block) -> tuple[Array, Array, Array]:
-        negative, difference = losses.cells(block[0][:, None], block[1][None, :])
-        return negative.sum(axis=1), difference.sum(axis=1), difference.sum(axis=0)
+        negative, difference = losses.walked(block[0][:, None], block[1][None, :])
+        by_user, by_item = (difference.sum(axis=axis, dtype=np.float64) for axis in (1, 0))
+        return negative.sum(axis=1, dtype=np.float64), by_user, by_item
 
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
@@ -148,15 +150,47 @@ def sample_unobserved(
     return Sample(users, items, unobserved / size)
 
 
-def visit_sample(losses: CellLosses, log: FeedbackLog, sample: Sample) -> Unobserved:
-    """Estimate the sums from a sample of the unobserved pairs, without bias."""
+def visit_sample(
+    losses: CellLosses, log: FeedbackLog, sample: Sample, left_out: npt.NDArray[np.int64] = NO_PAIRS
+) -> Unobserved:
+    """Estimate the sums from a sample of the unobserved pairs, without bias.
+
+    Where the sums of l(f, 1) - l(f, 0) are known without a visit, they are taken as they are, and what is linear in it
+    of l(f, 0) too: the sample stands for the rest alone, which varies far less (a control variate).
+    """
     negative, difference = losses.of_rows(sample.users, sample.items)
+    by_user = sample.scale * totals(sample.users, difference, log.n_users)
+    by_item = sample.scale * totals(sample.items, difference, log.n_items)
+    slope, sampled_difference = 0.0, difference
+    known = _known_differences(losses, log, left_out)
+    if known is not None:
+        by_user, by_item, slope = known
+        negative, sampled_difference = negative + slope * difference, np.zeros_like(difference)
     return Unobserved(
-        sample.scale * totals(sample.users, negative, log.n_users),
-        sample.scale * totals(sample.users, difference, log.n_users),
-        sample.scale * totals(sample.items, difference, log.n_items),
-        lambda by_item: sample.scale * totals(sample.users, difference * by_item[sample.items], log.n_users),
+        sample.scale * totals(sample.users, negative, log.n_users) - slope * by_user,
+        by_user,
+        by_item,
+        lambda factors: sample.scale * totals(sample.users, difference * factors[sample.items], log.n_users),
         sample,
         negative,
-        difference,
+        sampled_difference,
     )
+
+
+def _known_differences(
+    losses: CellLosses, log: FeedbackLog, left_out: npt.NDArray[np.int64]
+) -> tuple[Array, Array, float] | None:
+    """Return the sums of l(f, 1) - l(f, 0) over the unobserved pairs, by user and by item, if known without a visit.
+
+    And the slope of l(f, 0) by minus that: the mean prediction. It is that of the logged pairs, settled before anything
+    is drawn, so that it makes no bias.
+    """
+    known = losses.difference_totals()
+    if known is None:
+        return None
+    (by_user, by_item), of_log = known, losses.of_rows(log.users, log.items)[1]
+    others = np.divmod(left_out, log.n_items)
+    for (users, items), difference in (((log.users, log.items), of_log), (others, losses.of_rows(*others)[1])):
+        by_user = by_user - totals(users, difference, log.n_users)
+        by_item = by_item - totals(items, difference, log.n_items)
+    return by_user, by_item, float(expit(-of_log).mean())

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import block_diag
 from scipy.special import ndtri
 
 from verirec.checks import as_array, real_number
@@ -212,6 +211,8 @@ class GroupedNoiseRates:
 
     def covariance_beside_noise(self, log: int | None) -> npt.NDArray[np.float64] | None:
         """As that of `NoiseRates`, of (rho01, rho10) of the first group, the second, ...; `None` if they are known."""
+        from scipy.linalg import block_diag  # Takes long to import, and only groups need it.
+
         parts = [of.covariance_beside_noise(log) for of in self.rates]
         return None if parts[0] is None else np.asarray(block_diag(*parts))
 

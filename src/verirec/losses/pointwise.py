@@ -32,6 +32,8 @@ class Loss:
         The smallest value that it can have.
     from_logits
         l(f, 0) and l(f, 1) - l(f, 0) as a function of the logit of f, where that is finite for every logit.
+    logit_difference
+        Whether l(f, 1) - l(f, 0) is minus the logit.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Loss:
     open_unit_interval: bool = False
     least: float = -np.inf
     from_logits: Callable[[Array], tuple[Array, Array]] | None = None
+    logit_difference: bool = False
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Return l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
@@ -95,8 +98,14 @@ def _log_if_negative(predictions: Array) -> Array:
     return -np.log(1 - predictions)
 
 
+def _finite_sum(*arrays: Array) -> bool:
+    """Tell whether numbers and their sum are finite: in their own precision at first, which is quicker."""
+    return any(np.isfinite(sum(one.sum(dtype=dtype) for one in arrays)) for dtype in (arrays[0].dtype, np.float64))
+
+
 def _log_from_logits(logits: Array) -> tuple[Array, Array]:
     # softplus(z) = max(z, 0) + log(1 + exp(-|z|)), in place; log1p would take several times as long for 1e-16.
+    # In the precision of the logits.
     with np.errstate(all="ignore"):
         negative = np.abs(logits)
         np.negative(negative, out=negative)
@@ -104,7 +113,7 @@ def _log_from_logits(logits: Array) -> tuple[Array, Array]:
         negative += 1
         np.log(negative, out=negative)
         negative += np.maximum(logits, 0)
-        if not np.isfinite(negative.sum() - logits.sum()):
+        if not _finite_sum(negative, logits):
             raise PredictionError(
                 "the logits of predictions must be finite, and so must their sum; factors are too large"
             )
@@ -112,7 +121,7 @@ def _log_from_logits(logits: Array) -> tuple[Array, Array]:
 
 
 LOSSES: Final[dict[str, Loss]] = {
-    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits),
+    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits, logit_difference=True),
     "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2, least=0.0),
     "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f), least=0.0),
 }

@@ -58,8 +58,8 @@ def start_propensities(model: Model, data: TrainingData) -> None:
     with torch.no_grad():
         model.constant.fill_(_logit(data.density) if sides is None else float(sides[0].mean() + sides[1].mean()))
         if sides is not None:
-            model.user_constants.copy_(torch.as_tensor(sides[0] - sides[0].mean()))
-            model.item_constants.copy_(torch.as_tensor(sides[1] - sides[1].mean()))
+            model.user_constants.copy_(torch.as_tensor(sides[0] - sides[0].mean(), dtype=torch.float32))
+            model.item_constants.copy_(torch.as_tensor(sides[1] - sides[1].mean(), dtype=torch.float32))
 
 
 def _logit(share: float) -> float:

@@ -117,7 +117,8 @@ class Method(Trained):
     takes_correction: ClassVar[bool] = False
     """Whether it can be corrected for noise."""
     limits: ClassVar[Limits] = {
-        "dim": (0, 10_000),
+        # A sweep solves a system of this size: beyond, that alone takes minutes and gigabytes.
+        "dim": (0, 2_048),
         "batch_size": (1, 10**9),
         "grid_cells": (1, 10**9),
         "epochs": (1, 10**9),

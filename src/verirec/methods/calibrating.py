@@ -72,7 +72,7 @@ class DCEDR(DRJL):
         items = torch.as_tensor(_some_items(data)).to(data.device)
         users = np.arange(data.shape[0])
         p = data.propensities.block(users, items.cpu().numpy())
-        distribution = _distribution(torch.logit(torch.as_tensor(p).to(data.device, torch.float32), eps=_LEAST))
+        distribution = _distribution(torch.logit(torch.as_tensor(p, dtype=torch.float32).to(data.device), eps=_LEAST))
         return _DoublyCalibrated(correction, self.joint_learning(data, correction), data, items, distribution)
 
 

@@ -102,7 +102,7 @@ class EIB(DRJL):
 
     def row_weights(self, batch: Batch) -> Tensor:
         """Return 1."""
-        return torch.ones(())
+        return batch.weights.new_ones(())
 
     def imputation_weights(self, weights: Tensor) -> Tensor:
         """Return 1."""
@@ -184,7 +184,7 @@ class _Targeted(Objective):
     data: TrainingData
 
     def initial_state(self) -> dict[str, Tensor]:
-        return {"epsilon": torch.zeros(())}
+        return {"epsilon": torch.zeros((), device=self.data.device)}
 
     def loss(self, models: Learners, batch: Batch) -> Tensor:
         f, g = models["prediction"], models["imputation"]

@@ -65,7 +65,7 @@ class MR(Method):
         if self.by_popularity:
             items = np.arange(data.shape[1])
             popular = PopularityPropensity().fit(data.log).at(np.zeros(len(items), dtype=np.int64), items)
-            item_weights = torch.as_tensor(1 / popular).to(data.device, torch.float32)
+            item_weights = torch.as_tensor(1 / popular, dtype=torch.float32).to(data.device)
         return _MultiplyRobust(correction, data, item_weights, tuple(self.extra_models()), self.ridge)
 
 

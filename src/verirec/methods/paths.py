@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final
 
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import FeedbackLog
@@ -17,6 +15,9 @@ from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.training.fitting import Start
 from verirec.training.trainer import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PENALTIES: Final = ("penalty_factors", "penalty_constants", "penalty_features")
 _WARM_PATIENCE: Final = 2
@@ -51,6 +52,8 @@ class PenaltyPath:
 
     def frame(self) -> pd.DataFrame:
         """Return one row a penalty: its value, the validation error and how many sweeps, or epochs, the fit took."""
+        import pandas as pd  # Takes long to import.
+
         rows = [
             (one.report_.validation_error, len(one.report_.history), one.report_.stopped_because)
             for one in self.methods

@@ -16,7 +16,7 @@ from verirec.exceptions import TrainingError
 from verirec.methods.base import Method
 from verirec.methods.criteria import Criterion, Gain
 from verirec.methods.folds import Folds
-from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.checkpoints import read_tensors, whole, write_tensors
 
 Array = npt.NDArray[Any]
 MOST_STEPS: Final = 4
@@ -172,10 +172,11 @@ class Search:
             raise TrainingError(
                 f"{self.file} is of another search: parameters, log, noise rates and propensities must be the same"
             )
-        return {
-            name: (tensors[f"{number} rows"].numpy(), tensors[f"{number} survey"].numpy())
-            for number, name in enumerate(facts["names"])
-        }
+        with whole(self.file):
+            return {
+                name: (tensors[f"{number} rows"].numpy(), tensors[f"{number} survey"].numpy())
+                for number, name in enumerate(facts["names"])
+            }
 
     def nested_gain(self, reference: list[Trial]) -> Gain:
         """Return how much the best of all trials is better than the best of some, each fold by picks made without it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from verirec.methods.base import Method
@@ -27,7 +26,7 @@ class MF(Method):
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Average the errors of the rows."""
-        return PseudoLabels(correction, lambda batch: torch.tensor(1 / batch.density))
+        return PseudoLabels(correction, lambda batch: batch.weights.new_full((), 1 / batch.density))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

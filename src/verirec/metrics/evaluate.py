@@ -13,7 +13,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
 from verirec.metrics.inputs import Array, checked_scores, same_length
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
-from verirec.metrics.ranking import Convention, UserRankings, checked_depths
+from verirec.metrics.ranking import Convention, UserRankings, checked_depths, warn_of_one_class
 
 
 class Evaluation(dict[str, float]):
@@ -67,7 +67,7 @@ def evaluate(
     -------
     auc (over all pairs), ndcg@k, recall@k, precision@k and f1@k (means over users, over each user's test items), and
     log_loss, brier and calibration_error, which are NaN, with a warning, if the scores are not probabilities. Ties
-    count as their expected value. A metric that needs both classes, or a user with positives, is NaN without them.
+    count as their expected value. AUC of one class is NaN, with a warning, and so is what needs a user with positives.
 
     Examples
     --------
@@ -81,6 +81,7 @@ def evaluate(
     depths = checked_depths(k)
     values = _scores_of_rows(scores, test_log)
     rankings = UserRankings(test_log.users, test_log.labels, values)
+    warn_of_one_class(test_log.labels)
     result = {"auc": rankings.auc}
     for depth in depths:
         for name in ("ndcg", "recall", "precision", "f1"):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, one_of, whole_number
-from verirec.exceptions import DataError, ParameterError
+from verirec.exceptions import DataError, OneClassWarning, ParameterError, warn_caller
 from verirec.formatting import short
 from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
 
@@ -36,7 +36,7 @@ def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
 
     Returns
     -------
-    The area, or NaN if there is one class only.
+    The area, or NaN, with a `OneClassWarning`, if there is one class only.
 
     Examples
     --------
@@ -46,7 +46,14 @@ def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     truth, values = checked_labels(labels), checked_scores(scores)
     same_length(truth, values)
     order, tie = _ties(values)
+    warn_of_one_class(truth)
     return _auc(truth, order, tie)
+
+
+def warn_of_one_class(labels: npt.NDArray[np.int8]) -> None:
+    """Warn where there is no positive, or nothing else, to compare."""
+    if labels.min() == labels.max():
+        warn_caller(f"all {len(labels):,} labels are {labels[0]}: AUC compares two classes and is NaN", OneClassWarning)
 
 
 class UserRankings:

@@ -47,7 +47,7 @@ class Covariates:
         known = (users < self.shape[0]) & (items < self.shape[1])
         inside = np.minimum(users, self.shape[0] - 1), np.minimum(items, self.shape[1] - 1)
         found = (np.where(known, column.cells(*inside), 0.0) for column in self.columns)
-        return [torch.from_numpy(one).to(self.device, torch.float32) for one in found]
+        return [torch.from_numpy(one).to(torch.float32).to(self.device) for one in found]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all they are made of, by names that `of_tensors` knows; of exposure covariates alone."""
@@ -66,8 +66,9 @@ class Covariates:
             return None
         starts, items = own.pop("rated.starts"), own.pop("rated.items")
         rated = csr_array((np.ones(len(items), np.float32), items, starts), shape=shape)
+        rated.check_format(full_check=True)
         kinds = [kind for kind in KINDS if any(name.startswith(f"{kind}.") for name in own)]
-        return cls([KINDS[kind](rated, _of_kind(own, kind)) for kind in kinds])
+        return cls([KINDS[kind].read(rated, _of_kind(own, kind)) for kind in kinds])
 
 
 def _of_kind(arrays: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from verirec.models.covariates import Covariates
 from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
+from verirec.models.tracing import FactorParts, Trace, trace_by_graph, trace_pairs, trace_rectangle
 
 _SPREAD = 0.1
 """Standard deviation of an inner product at the start."""
@@ -156,6 +157,23 @@ class FactorModel(Model):
         if self.covariates is not None:
             parts.append(self.of_covariates(users, items))
         return _sum(parts).expand(len(users), len(items))
+
+    def trace(self, users: Tensor, items: Tensor) -> Trace:
+        """Return the logits of pairs with the way back."""
+        parts = self._parts()
+        return trace_by_graph(self, users, items) if parts is None else trace_pairs(parts, users, items)
+
+    def trace_grid(self, users: Tensor, items: Tensor) -> Trace:
+        """Return the same of a rectangle."""
+        parts = self._parts()
+        return trace_by_graph(self.grid, users, items) if parts is None else trace_rectangle(parts, users, items)
+
+    def _parts(self) -> FactorParts | None:
+        """Return factors and constants; `None` where there is more to it."""
+        if self.has_features or self.covariates is not None:
+            return None
+        factors = (self.user_factors, self.item_factors) if self.dim else ()
+        return FactorParts(factors, (self.user_constants, self.item_constants, self.constant) if self.constants else ())
 
     def of_covariates(self, users: Tensor, items: Tensor) -> Tensor:
         """Return what covariates add to a rectangle, shape (a, b); there must be some."""

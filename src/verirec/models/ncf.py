@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from verirec.models.scoring import Model, Penalised, set_to_typical, state_with_strangers
+from verirec.models.tracing import Trace, trace_by_graph
 
 
 class NeuralModel(Model):
@@ -43,6 +44,14 @@ class NeuralModel(Model):
         if self.constants:
             logits = logits + self.user_constants[users] + self.item_constants[items] + self.constant
         return logits
+
+    def trace(self, users: Tensor, items: Tensor) -> Trace:
+        """Return the logits of pairs with the way back."""
+        return trace_by_graph(self, users, items)
+
+    def trace_grid(self, users: Tensor, items: Tensor) -> Trace:
+        """Return the same of a rectangle."""
+        return trace_by_graph(self.grid, users, items)
 
     def penalised(self) -> Iterator[Penalised]:
         """Return embeddings, constants and layer weights."""

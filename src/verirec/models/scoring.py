@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from verirec.exceptions import ModelError, ParameterError
+from verirec.models.tracing import Trace
 
 
 class Penalised(NamedTuple):
@@ -31,6 +32,17 @@ class Model(nn.Module):
         pairs = users.repeat_interleave(len(items)), items.repeat(len(users))
         logits: Tensor = self(*pairs)
         return logits.view(len(users), len(items))
+
+    def trace(self, users: Tensor, items: Tensor) -> Trace | None:
+        """Return the logits of pairs with the way back to the parameters; `None` where each call must be asked anew.
+
+        So it must where two calls may differ, as with dropout.
+        """
+        return None
+
+    def trace_grid(self, users: Tensor, items: Tensor) -> Trace | None:
+        """Return the same of a rectangle."""
+        return None
 
     def penalised(self) -> Iterator[Penalised]:
         """Return the parameters by penalty; those left out have none."""

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from verirec.data.cells import CellValues, FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import parts_of
 from verirec.nuisance.propensities.two_way import fit_two_way
 from verirec.nuisance.propensities.with_features import fit_with_features
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = npt.NDArray[Any]
 
@@ -68,6 +70,19 @@ class ExposureCovariate(CellValues):
     @abstractmethod
     def fit(cls, log: FeedbackLog) -> ExposureCovariate:
         """Learn it from a log's positions; its labels do not matter."""
+
+    @classmethod
+    def read(cls, rated: csr_array, arrays: dict[str, Array]) -> Self:
+        """Make it of arrays that come from a file; those of other shapes are a `ValueError`."""
+        found = cls(rated, arrays)
+        for name, shape in (found.shapes() | {"scale": (2,)}).items():
+            if arrays[name].shape != shape:
+                raise ValueError(f"{cls.name} {name} must have shape {shape}; got {arrays[name].shape}")
+        return found
+
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return what shape each of its arrays must have."""
 
     @abstractmethod
     def raw(self, users: Positions, items: Positions, rated: Array) -> Array:
@@ -137,6 +152,15 @@ class RatingLogits(ExposureCovariate):
         arrays = {f"logit_{name}": value for name, value in _parts(logits).items()}
         arrays |= {f"leverage_{name}": value for name, value in _parts(leverage).items()}
         return cls(rated_pairs(log), arrays).standardised(log)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return factors of one width on both sides, and constants."""
+        found: dict[str, tuple[int, ...]] = {}
+        for what in ("logit", "leverage"):
+            width = self.arrays[f"{what}_user_factors"].shape[1]
+            sizes = [(size, width) for size in self.shape] + [(size,) for size in self.shape]
+            found |= {f"{what}_{name}": size for name, size in zip(_PARTS, sizes, strict=True)}
+        return found
 
     @cached_property
     def known_users(self) -> npt.NDArray[np.bool_]:
@@ -224,6 +248,11 @@ class CoRatings(ExposureCovariate):
         arrays = {"kept": kept.astype(np.int64), "precision": precision, "norms": norms}
         return cls(rated, arrays).standardised(log)
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return a square of the kept items, and a number a user."""
+        kept = len(self.arrays["kept"])
+        return {"kept": (kept,), "precision": (kept, kept), "norms": (self.shape[0],)}
+
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """Where each item is among those kept; -1 for the others."""
@@ -310,6 +339,8 @@ def _row_norms(own: csr_array, precision: Array) -> Array:
 
 def rated_pairs(log: FeedbackLog) -> csr_array:
     """Return the 0/1 matrix of a log's pairs, shape (n_users, n_items), its rows in order."""
+    from scipy.sparse import csr_array  # Takes long to import, and only training needs it.
+
     rated = csr_array((np.ones(len(log), np.float32), (log.users, log.items)), shape=log.shape)
     rated.sum_duplicates()
     rated.data[:] = 1

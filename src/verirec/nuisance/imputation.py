@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -52,10 +53,15 @@ class ImputedLabels:
 
     rows: Array
     elsewhere: Additive
-    fits: tuple[tuple[_TwoWayLeastSquares, npt.NDArray[np.int64] | slice], ...]
+    fits: tuple[tuple[_WeightedMean | _TwoWayLeastSquares, npt.NDArray[np.int64] | slice], ...]
 
-    def row_slopes(self, by_user: Array, by_item: Array) -> Array:
-        """Return the derivative of a sum over cells by each row's label, given the sum's derivative by cell.
+    @property
+    def one_for_all(self) -> bool:
+        """Whether all pairs have the same label."""
+        return isinstance(self.fits[0][0], _WeightedMean)
+
+    def row_slopes(self, by_user: Array, by_item: Array) -> Callable[[slice], Array]:
+        """Return the derivative of a sum over cells by some rows' labels, given the sum's derivative by cell.
 
         Parameters
         ----------
@@ -64,8 +70,10 @@ class ImputedLabels:
         """
         slopes = np.zeros(len(self.rows))
         for problem, rows in self.fits:
+            if isinstance(problem, _WeightedMean):
+                return problem.row_slopes(float(by_user.sum()))
             slopes[rows] += problem.row_slopes(by_user, by_item) / len(self.fits)
-        return slopes
+        return lambda at: slopes[at]
 
 
 def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedLabels:
@@ -79,8 +87,8 @@ def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedL
     >>> impute_constant(np.array([1.0, 0.0]), log, np.array([3.0, 1.0])).elsewhere.constant
     0.75
     """
-    problem = _TwoWayLeastSquares(log, weights, np.inf)
-    fitted = problem.fit(labels)
+    problem = _WeightedMean(weights)
+    fitted = Additive(problem.fit(labels), np.zeros(log.n_users), np.zeros(log.n_items))
     return ImputedLabels(np.broadcast_to(fitted.constant, len(log)), fitted, ((problem, slice(None)),))
 
 
@@ -107,13 +115,27 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
     return ImputedLabels(own, mean, tuple(fits))
 
 
+class _WeightedMean:
+    """Weighted least squares with a constant alone."""
+
+    def __init__(self, weights: Array) -> None:
+        self.weights = _some_weight(weights)
+        self.mass = float(self.weights.sum())
+
+    def fit(self, labels: Array) -> float:
+        """Fit the constant to labels."""
+        return float(self.weights @ labels) / self.mass
+
+    def row_slopes(self, total: float) -> Callable[[slice], Array]:
+        """Return the derivative by some rows' labels of a sum whose derivative by the constant is `total`."""
+        return lambda at: self.weights[at] * (total / self.mass)
+
+
 class _TwoWayLeastSquares:
     """Weighted least squares with a free constant and penalised ones of users and items, on sparse rows."""
 
     def __init__(self, log: FeedbackLog, weights: Array, shrinkage: float) -> None:
-        self.log = log
-        # Where no row has any weight, all have the same.
-        self.weights = weights if weights.sum() > 0 else np.ones_like(weights)
+        self.log, self.weights = log, _some_weight(weights)
         self.penalty = shrinkage * float(self.weights.mean())
 
     @cached_property
@@ -134,16 +156,12 @@ class _TwoWayLeastSquares:
     def row_slopes(self, by_user: Array, by_item: Array) -> Array:
         """Return the derivative of a linear function of the constants by each row's label: the fit's transpose."""
         solved = self._solve(float(by_user.sum()), by_user, by_item)
-        if self.penalty == np.inf:
-            return self.weights * solved.constant
         return self.weights * solved.at(self.log.users, self.log.items)
 
     def _solve(self, total: float, by_user: Array, by_item: Array) -> Additive:
         """Solve the normal equations for this right side: conjugate gradients on users and items, the constant free."""
-        n_users, n_items = self.log.n_users, self.log.n_items
+        n_users = self.log.n_users
         mass, user_mass, item_mass = self._totals
-        if self.penalty == np.inf:
-            return Additive(total / mass, np.zeros(n_users), np.zeros(n_items))
         masses = np.concatenate([user_mass, item_mass])
         diagonal = masses + self.penalty
         # With the constant eliminated: each side less what it has in common with the mean of all rows.
@@ -159,3 +177,8 @@ class _TwoWayLeastSquares:
         solved = conjugate_gradients(times, right, diagonal, tolerance=_CONVERGED, steps=_STEPS)
         users, items = solved[:n_users], solved[n_users:]
         return Additive((total - float(masses @ solved)) / mass, users, items)
+
+
+def _some_weight(weights: Array) -> Array:
+    """Return the weights or, where no row has any, equal ones."""
+    return weights if weights.sum() > 0 else np.ones_like(weights)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 
 
 def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path:
@@ -24,9 +27,7 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     ...     write_report(folder, "<p>hello</p>", {"truth": None}).name
     'report.html'
     """
-    if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
-        raise ParameterError(f"the folder to write to must be named by text or a Path; got {folder!r}")
-    target = Path(folder)
+    target = named_place(folder)
     texts = {
         target / "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
         target / "report.html": page,
@@ -36,7 +37,7 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
         before = {file: file.read_bytes() if file.exists() else None for file in texts}
         try:
             for file, text in texts.items():
-                replace_file(file, text.encode())
+                replace_file(file, text.encode(errors="backslashreplace"))
         except BaseException:
             for file, content in before.items():
                 _restore(file, content)
@@ -46,9 +47,70 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     return target / "report.html"
 
 
+def named_place(given: Any) -> Path:
+    """Accept the name of a file or folder, text or a `Path`.
+
+    Examples
+    --------
+    >>> named_place("a\\0b")
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: the place to write to must be named by text or a Path; got 'a\\x00b'
+    """
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise ParameterError(f"the place to write to must be named by text or a Path; got {short(given)}")
+    return Path(given)
+
+
+@contextmanager
+def sole_writer(folder: str | Path) -> Iterator[None]:
+    """Hold a folder, made if need be, while something is written into it; a second process is refused meanwhile.
+
+    The lock goes with the process. Where nothing was written in the end, a folder that was made is taken away again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home, sole_writer(Path(home, "out")), sole_writer(Path(home, "out")):
+    ...     pass
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: another run is writing to '...out': wait for it, or name another folder
+    """
+    check_writable(folder)
+    target = Path(folder).absolute()
+    missing = [place for place in (target, *target.parents) if not place.exists()]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with _held(target):
+            yield
+    finally:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Lock a folder, where the system can lock one."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ParameterError(
+            f"another run is writing to {str(folder)!r}: wait for it, or name another folder"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
 def check_writable(folder: str | Path) -> None:
     """Raise `ParameterError` at once where a report could not be written in the end."""
-    target = Path(folder)
+    target = named_place(folder)
     existing = next(place for place in (target, *target.absolute().parents) if place.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise ParameterError(f"cannot write to {str(target)!r}: {str(existing)!r} is not a folder one can write to")
@@ -56,9 +118,11 @@ def check_writable(folder: str | Path) -> None:
 
 def check_writable_file(path: str | Path) -> None:
     """Raise `ParameterError` at once where a file could not be written in the end."""
-    target = Path(path)
+    target = named_place(path)
     if target.is_dir():
         raise ParameterError(f"cannot write {str(target)!r}: it is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise ParameterError(f"cannot write {str(target)!r}: it is not a regular file")
     check_writable(target.parent)
 
 

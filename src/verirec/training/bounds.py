@@ -80,8 +80,8 @@ def refuse_rates_that_do_not_fit(correction: NoiseCorrection, data: TrainingData
     """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end."""
     if correction.bounded:
         return
-    labels = correction.labels(data.all_rows)
-    weights = data.weights if weighted else torch.ones(len(labels))
+    labels = correction.labels(data.all_rows).cpu()
+    weights = data.weights.cpu() if weighted else torch.ones(len(labels))
     share = float((weights * labels).sum(dtype=torch.float64) / weights.sum(dtype=torch.float64))
     # Labels of one class alone may come out beyond the last digit of float32.
     if not -1e-6 <= share <= 1 + 1e-6:

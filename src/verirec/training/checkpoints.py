@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError
+from verirec.formatting import short
 
 FORMAT: Final = 3
 _FACTS: Final = "verirec"
@@ -52,10 +55,32 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, facts
 
 
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Say that a file is not whole, where what it holds cannot be made sense of, in whatever way that shows.
+
+    Examples
+    --------
+    >>> with whole(Path("model")):
+    ...     {}["user_ids"]
+    Traceback (most recent call last):
+    verirec.exceptions.ModelFileError: model: not a whole file of verirec's (KeyError('user_ids'))
+    """
+    try:
+        yield
+    except (ModelFileError, OSError):
+        raise
+    except Exception as error:
+        reason = short(error, max=120)
+        raise ModelFileError(f"{path}: not a whole file of verirec's ({reason})") from None
+
+
 def _checksum(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+        # Not `view(-1)`: where a side has one element its stride can be anything, and bytes need a stride of 1.
+        flat = torch.empty(value.numel(), dtype=value.dtype).copy_(value.flatten())
+        digest.update(flat.view(torch.uint8).numpy().tobytes() if len(flat) else b"")
     return digest.hexdigest()

@@ -145,4 +145,4 @@ def make_correction(
         return Surrogate(LOSSES[loss](), rates)
     log = data.log
     corrected = correct_labels(log.labels, rates, log.users, log.items).values
-    return Surrogate(LOSSES[loss](), rates, torch.as_tensor(corrected).to(data.device, torch.float32))
+    return Surrogate(LOSSES[loss](), rates, torch.as_tensor(corrected, dtype=torch.float32).to(data.device))

@@ -17,6 +17,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import TrainingError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
+from verirec.training.logits import BatchLogits
 from verirec.training.sorted_rows import SortedRows
 
 
@@ -36,6 +37,10 @@ class Batch(NamedTuple):
         Positions that span the rectangle; empty for methods that do not look at the grid.
     density
         Share of the grid in the log.
+    rectangle
+        The rectangle's positions in the processor's memory, where propensities are worked out.
+    logits
+        Keeps what models say of the batch while it is trained on.
     """
 
     rows: Tensor
@@ -46,9 +51,13 @@ class Batch(NamedTuple):
     grid_users: Tensor
     grid_items: Tensor
     density: float
+    rectangle: tuple[Tensor, Tensor] | None = None
+    logits: BatchLogits | None = None
 
     def on_rows(self, model: Model) -> Tensor:
         """Return a model's logits on the rows, shape (b,)."""
+        if self.logits is not None:
+            return self.logits.of(model, self.users, self.items, rectangle=False)
         logits: Tensor = model(self.users, self.items)
         return logits
 
@@ -56,6 +65,8 @@ class Batch(NamedTuple):
         """Return a model's logits on the rectangle, shape (a, c)."""
         if not len(self.grid_users):
             raise TrainingError("there is no rectangle of the grid: a method whose loss looks at it sets needs_grid")
+        if self.logits is not None:
+            return self.logits.of(model, self.grid_users, self.grid_items, rectangle=True)
         return model.grid(self.grid_users, self.grid_items)
 
     def over_log(self, values: Tensor) -> Tensor:
@@ -123,7 +134,7 @@ class TrainingData:
     @cached_property
     def effective_rows(self) -> float:
         """How many equally weighted rows the rows, weighted by 1/p, are worth: sum(w)^2 / sum(w^2)."""
-        weights = self.weights
+        weights = self.weights.cpu()  # not every device has double precision
         return float(weights.sum(dtype=torch.float64) ** 2 / weights.square().sum(dtype=torch.float64))
 
     @cached_property
@@ -136,7 +147,8 @@ class TrainingData:
 
     def weights_on_grid(self, batch: Batch) -> Tensor:
         """Return 1/p on a batch's rectangle, shape (a, b)."""
-        p = self.propensities.block(batch.grid_users.cpu().numpy(), batch.grid_items.cpu().numpy())
+        sides = batch.rectangle or (batch.grid_users.cpu(), batch.grid_items.cpu())
+        p = self.propensities.block(*(side.numpy() for side in sides))
         return self._tensor(1 / p, torch.float32)
 
     @cached_property
@@ -158,7 +170,8 @@ class TrainingData:
             return torch.from_numpy(values).to(self.device)
 
     def _tensor(self, values: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
-        return torch.tensor(values).to(self.device, dtype)
+        # In this order: not every device has double precision.
+        return torch.tensor(values, dtype=dtype).to(self.device)
 
     def generator(self, *stream: int) -> torch.Generator:
         """Return random numbers of a stream of their own, the same whenever they are asked for."""
@@ -193,10 +206,15 @@ class TrainingData:
         """Return an epoch's batches: every row once, in random order, and a fresh rectangle each."""
         random = self.generator(1, epoch)
         order = torch.randperm(len(self.log), generator=random).to(self.device)
-        columns = [order, *(column[order] for column in (self.users, self.items, self.labels, self.weights))]
+        columns = [
+            order,
+            *(column.index_select(0, order) for column in (self.users, self.items, self.labels, self.weights)),
+        ]
         height, width = self._rectangle if self.grid_cells else (0, 0)
-        grid_users = torch.randint(self.shape[0], (self.steps, height), generator=random).to(self.device)
-        grid_items = torch.randint(self.shape[1], (self.steps, width), generator=random).to(self.device)
+        all_users = torch.randint(self.shape[0], (self.steps, height), generator=random)
+        all_items = torch.randint(self.shape[1], (self.steps, width), generator=random)
+        grid_users, grid_items = all_users.to(self.device), all_items.to(self.device)
         parts = zip(*(column.tensor_split(self.steps) for column in columns), strict=True)
         for step, (rows, users, items, labels, weights) in enumerate(parts):
-            yield Batch(rows, users, items, labels, weights, grid_users[step], grid_items[step], self.density)
+            sides, rectangle = (grid_users[step], grid_items[step]), (all_users[step], all_items[step])
+            yield Batch(rows, users, items, labels, weights, *sides, self.density, rectangle)

@@ -44,6 +44,12 @@ class LogLoss(LogitLoss):
         """Return -z."""
         return -logits
 
+    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        """Return softplus(z) - y z."""
+        if isinstance(labels, Tensor):
+            return torch.addcmul(softplus(logits), labels, logits, value=-1)
+        return softplus(logits) - labels * logits
+
 
 class SquaredLoss(LogitLoss):
     """Squared error of the probability: f^2 + y (1 - 2 f)."""

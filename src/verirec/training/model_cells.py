@@ -47,7 +47,7 @@ class ModelCells(CellValues):
             else:
                 both = np.broadcast_arrays(users, items)
                 logits = self.model(*(self._tensor(side.ravel()) for side in both)).view(both[0].shape)
-        return np.asarray(logits.clamp(-self.most, self.most).double().cpu().numpy())
+        return np.asarray(logits.clamp(-self.most, self.most).cpu().double().numpy())
 
     def _tensor(self, positions: npt.NDArray[Any]) -> Tensor:
         device = next(self.model.parameters()).device

@@ -129,7 +129,7 @@ class ImputedLabels:
         """Give the weights the mean that 1/p has: g's penalty then means the same everywhere, and on sparse logs."""
         usual = data.weights.mean() if uses_propensities else 1 / data.density
         own = weights(data.weights).mean()
-        return cls(weights=weights, scale=usual / own if own > 0 else torch.ones(()))
+        return cls(weights=weights, scale=usual / own if own > 0 else own.new_ones(()))
 
     def on_rows(self, models: Learners, batch: Batch) -> Tensor:
         """Return g of a batch's rows, with a gradient for the model."""

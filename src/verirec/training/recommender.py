@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,12 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
 from verirec.estimation.curves import PlattCurve
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
+from verirec.formatting import names_in_words, short
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import Model
 from verirec.nuisance.surveys import SurveySample
+from verirec.pages.writing import named_place
+from verirec.training.checkpoints import whole
 from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.levels import level_of
 from verirec.training.model_cells import levelled_cells, predictions_of
@@ -75,6 +78,39 @@ class TrainingReport:
         """Parameters of the method that trained the model: those that a search chose, where there was one."""
         found: dict[str, Any] = self.parameters if self.search is None else self.search["parameters"]
         return found
+
+    @classmethod
+    def read(cls, held: dict[str, Any]) -> Self:
+        """Read back what a file holds of it; what is of another kind is a `TypeError`."""
+        found = {one.name: held[one.name] for one in fields(cls)}
+        if found["validation_error"] is None:
+            found["validation_error"] = np.nan
+        for name, value in found.items():
+            if not isinstance(value, _KINDS[name]):
+                raise TypeError(f"{name} is {short(value)}")
+        report = cls(**found)
+        if not isinstance(report.trained_with["correction"], str):
+            raise TypeError("the parameters name no correction")
+        return report
+
+
+_NUMBER: Final = (int, float)
+_MAYBE_NUMBER: Final = (int, float, type(None))
+_KINDS: Final[dict[str, Any]] = {
+    "method": str,
+    "parameters": dict,
+    "solver": str,
+    "history": list,
+    "stopped_because": str,
+    "best_epoch": int,
+    "validation_error": _NUMBER,
+    "validation_estimator": (str, type(None)),
+    "penalty_bound": _NUMBER,
+    "penalty_factors": _NUMBER,
+    "start_size": _MAYBE_NUMBER,
+    "search": (dict, type(None)),
+}
+"""What the report's fields are in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,25 +341,33 @@ class Recommender:
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}
-        return write_model(Path(folder), self.model, masks, facts)
+        return write_model(named_place(folder), self.model, masks, facts)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Load what `save` wrote; what was changed since, or is of another version, is a `ModelFileError`."""
-        model, masks, facts = read_model(Path(folder))
-        report = {one.name: facts[one.name] for one in fields(TrainingReport)}
-        report["validation_error"] = np.nan if facts["validation_error"] is None else facts["validation_error"]
-        return cls(
-            model,
-            IdMap.in_order(facts["user_ids"]),
-            IdMap.in_order(facts["item_ids"]),
-            masks["cold_users"].numpy(),
-            masks["cold_items"].numpy(),
-            read_rates(facts["noise_rates"]),
-            TrainingReport(**report),
-            None if facts["calibration"] is None else PlattCurve(**facts["calibration"]),
-            None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
-        )
+        place = named_place(folder)
+        with whole(place):
+            model, masks, facts = read_model(place)
+            if set(masks) != {"cold_users", "cold_items"}:
+                raise ValueError(f"its tensors are not those of such a model: {names_in_words(sorted(masks))}")
+            return cls(
+                model,
+                IdMap.in_order(facts["user_ids"]),
+                IdMap.in_order(facts["item_ids"]),
+                _mask(masks["cold_users"], len(facts["user_ids"])),
+                _mask(masks["cold_items"], len(facts["item_ids"])),
+                read_rates(facts["noise_rates"]),
+                TrainingReport.read(facts),
+                None if facts["calibration"] is None else PlattCurve.read(facts["calibration"]),
+                None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
+            )
+
+
+def _mask(given: torch.Tensor, size: int) -> npt.NDArray[np.bool_]:
+    if given.dtype != torch.bool or given.shape != (size,):
+        raise ValueError(f"a mask must be {size:,} booleans; got {given.dtype} of shape {tuple(given.shape)}")
+    return np.asarray(given.numpy())
 
 
 def load(folder: str | Path) -> Recommender:

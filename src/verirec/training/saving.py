@@ -12,6 +12,7 @@ from torch import Tensor
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import ModelFileError, ParameterError
+from verirec.formatting import short
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.covariates import Covariates
@@ -53,7 +54,11 @@ def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict
 
 
 def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
-    """Read back a model, the other tensors and the facts; what was changed since is a `ModelFileError`."""
+    """Read back a model, the other tensors and the facts; what was changed since is a `ModelFileError`.
+
+    So is whatever does not make a model: shapes are compared before anything of their size is made, and numbers that
+    are not finite are refused.
+    """
     if not (folder / FACTS).is_file():
         raise ModelFileError(f"{folder} is no model folder: it has no {FACTS}")
     tensors, wrapped = read_tensors(folder / TENSORS)
@@ -63,16 +68,49 @@ def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
     if wrapped.get("facts") != text:
         raise ModelFileError(f"{folder / FACTS}: its contents were changed after it was written")
     facts = json.loads(text)
-    about = facts.pop("model")
-    shape = (len(facts["user_ids"]), len(facts["item_ids"]))
-    users, items = (tensors.pop(name, None) for name in _SIDES)
-    side = SideInformation(users, items, Covariates.of_tensors(tensors, shape))
-    model = build_model(
-        about["kind"], shape, about["dim"], constants=about["constants"], side=side, random=torch.Generator()
-    )
+    _check_numbers(tensors)
+    model = _built(facts.pop("model"), (len(facts["user_ids"]), len(facts["item_ids"])), tensors)
     own = set(model.state_dict())
-    model.load_state_dict({name: value for name, value in tensors.items() if name in own})
-    return model.eval(), {name: value for name, value in tensors.items() if name not in own}, facts
+    return model, {name: value for name, value in tensors.items() if name not in own}, facts
+
+
+def _check_numbers(tensors: dict[str, Tensor]) -> None:
+    """Refuse tensors with values that are not finite; a covariate that is the same for all has an endless scale."""
+    for name, value in tensors.items():
+        if (
+            value.is_floating_point()
+            and not (value.isnan().logical_not() if _is_scale(name) else value.isfinite()).all()
+        ):
+            raise ValueError(f"{name} has values that are not finite")
+
+
+def _is_scale(name: str) -> bool:
+    return name.endswith(".scale")
+
+
+def _built(about: dict[str, Any], shape: tuple[int, int], tensors: dict[str, Tensor]) -> Model:
+    """Make a model of a file's tensors, and have it predict the corners of its grid; takes its features out of them."""
+    kind, dim, constants = about["kind"], about["dim"], about["constants"]
+    if type(kind) is not str or type(dim) is not int or type(constants) is not bool:
+        raise ValueError(f"a model is described by a kind, a size and whether it has constants; got {short(about)}")
+    users, items = (tensors.pop(name, None) for name in _SIDES)
+    for features, size in zip((users, items), shape, strict=True):
+        if features is not None and (features.ndim != 2 or len(features) != size):
+            raise ValueError(f"features must have {size:,} rows; got shape {tuple(features.shape)}")
+    side = SideInformation(users, items, Covariates.of_tensors(tensors, shape))
+    # Shapes without contents: what a file claims costs nothing until its tensors have these shapes.
+    with torch.device("meta"):
+        model = build_model(kind, shape, dim, constants=constants, side=side, random=torch.Generator())
+    wanted = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
+    for name, kind in wanted.items():
+        if (tensors[name].shape, tensors[name].dtype) != kind:
+            raise ValueError(f"{name} must have shape {tuple(kind[0])}; got {tuple(tensors[name].shape)}")
+    model.load_state_dict({name: tensors[name] for name in wanted}, assign=True)
+    corners = torch.meshgrid(*(torch.tensor([0, size - 1]) for size in shape), indexing="ij")
+    with torch.no_grad():
+        if not model(*(side.flatten() for side in corners)).isfinite().all():
+            raise ValueError("the model's logits are not finite")
+    return model.eval()
 
 
 def _description(model: FactorModel | NeuralModel) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""The log's rows twice: by user and by item."""
+"""The log's rows in the order of users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,66 +16,51 @@ Whole = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class RowsOf:
-    """The rows of each user, or of each item.
+class SortedRows:
+    """A log's rows in the order of users, those of one user as they come.
 
     Parameters
     ----------
+    numbers
+        Of the rows in the log; empty where that is in this order already: its own arrays are then used as they are.
     starts
-        Where the rows of each begin, and the last end, shape (n + 1,).
-    others
-        The item of each row, or the user, shape (rows,).
-    places
-        Which of the rows in the order of users each row is, shape (rows,); empty for the order of users itself.
-    """
-
-    starts: Whole
-    others: Whole
-    places: Whole
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """A log's rows in the order of users, with their numbers in the log, and how to walk them by item.
-
-    Numbers are empty where the log is in that order already: its own arrays are then used as they are.
+        Where the rows of each user begin, and the last end, shape (n_users + 1,).
+    items
+        Of each row, shape (rows,).
+    shape
+        The grid's size.
 
     Examples
     --------
     >>> log = FeedbackLog.from_arrays([1, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=2)
     >>> rows = SortedRows.of(log)
-    >>> rows.numbers.tolist(), rows.by_user.others.tolist(), rows.by_user.starts.tolist()
+    >>> rows.numbers.tolist(), rows.items.tolist(), rows.starts.tolist()
     ([1, 0, 2], [1, 0, 1], [0, 1, 3])
-    >>> rows.by_item.others.tolist(), rows.by_item.places.tolist()
-    ([1, 0, 1], [1, 0, 2])
     """
 
     numbers: Whole
-    by_user: RowsOf
-    by_item: RowsOf
+    starts: Whole
+    items: Whole
+    shape: tuple[int, int]
 
     @classmethod
     def of(cls, log: FeedbackLog) -> SortedRows:
         """Sort a log's rows."""
-        nowhere = np.empty(0, np.int32)
+        shape = log.n_users, log.n_items
         if bool((log.users[1:] >= log.users[:-1]).all()):
             starts = np.searchsorted(log.users, np.arange(log.n_users + 1))
-            numbers, items = nowhere, log.items
-        else:
-            numbers, starts = _sorted(log.users, log.n_users)
-            items = log.items[numbers]
-        places, item_starts = _sorted(items, log.n_items)
-        # The user of each row, in the order of items, without another array in the log's order.
-        users = np.repeat(np.arange(log.n_users, dtype=np.int32), np.diff(starts))[places]
-        return cls(numbers, RowsOf(starts, items, nowhere), RowsOf(item_starts, users, places))
+            return cls(np.empty(0, np.int32), starts, log.items, shape)
+        numbers, starts = _sorted(log.users, log.n_users)
+        return cls(numbers, starts, log.items[numbers], shape)
 
-    @property
-    def sides(self) -> tuple[RowsOf, RowsOf]:
-        """Rows by user and by item."""
-        return self.by_user, self.by_item
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def parts(self, count: int) -> list[slice]:
+        """Return users in so many parts of about as many rows, or fewer."""
+        shares = np.linspace(0, len(self), count + 1)[1:-1]
+        ends = np.unique([0, *np.searchsorted(self.starts, shares), self.shape[0]])
+        return [slice(begin, end) for begin, end in pairwise(ends.tolist())]
 
 
 def _sorted(keys: Whole, n: int) -> tuple[Whole, Whole]:

@@ -108,7 +108,7 @@ def start_factors(
     def use(scale: float) -> None:
         with torch.no_grad():
             for own, values in ((model.user_factors, users), (model.item_factors, items)):
-                own.copy_(torch.from_numpy((scale * fitting) ** 0.5 * values))
+                own.copy_(torch.from_numpy((scale * fitting) ** 0.5 * values).float())
 
     def error(scale: float) -> float:
         use(scale)
@@ -183,7 +183,7 @@ def spread(model: FactorModel) -> float:
     >>> spread(model)
     1.0
     """
-    grams = [one.detach().double().T @ one.detach().double() / len(one) for one in _factors(model)]
+    grams = [one.T @ one / len(one) for one in (part.detach().cpu().double() for part in _factors(model))]
     return float((grams[0] * grams[1]).sum().clamp_min(0).sqrt())
 
 
@@ -207,9 +207,9 @@ class FactorsAlone(NamedTuple):
         if isinstance(objective, PseudoLabels):
             weights = objective.row_weights(data.all_rows)
         else:
-            weights = data.weights if settings.uses_propensities else torch.tensor(1 / data.density)
-        labels = objective.correction.labels(data.all_rows).double()
-        return cls(data.log, weights.double().expand_as(labels).cpu().numpy(), labels.cpu().numpy())
+            weights = data.weights if settings.uses_propensities else data.weights.new_full((), 1 / data.density)
+        labels = objective.correction.labels(data.all_rows).cpu().double()
+        return cls(data.log, weights.cpu().double().expand_as(labels).numpy(), labels.numpy())
 
 
 def factor_bound(

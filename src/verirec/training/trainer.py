@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
-from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.checkpoints import read_tensors, whole, write_tensors
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch
 from verirec.training.schedule import RateSchedule
@@ -212,14 +212,15 @@ class Trainer:
             raise TrainingError(
                 f"{path} is of another run: method, parameters, log, noise rates and propensities must be the same"
             )
-        self.done, self.outcome.history, self.outcome.reason = facts["done"], facts["history"], facts["reason"]
-        self.patience = Patience(**facts["patience"])
-        self.best = _under("best.", tensors)
-        for name, value in _under("state.", tensors).items():
-            self.models.state[name] = value.to(self.models.state[name].device)
-        self.schedule.load(_under("schedule.", tensors))
-        for name, learner in self.models.by_name.items():
-            learner.load(_under(f"learner.{name}.", tensors))
+        with whole(path):
+            self.done, self.outcome.history, self.outcome.reason = facts["done"], facts["history"], facts["reason"]
+            self.patience = Patience(**facts["patience"])
+            self.best = _under("best.", tensors)
+            for name, value in _under("state.", tensors).items():
+                self.models.state[name] = value.to(self.models.state[name].device)
+            self.schedule.load(_under("schedule.", tensors))
+            for name, learner in self.models.by_name.items():
+                learner.load(_under(f"learner.{name}.", tensors))
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

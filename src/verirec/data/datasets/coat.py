@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from verirec.data.datasets.dataset import Dataset, Published
 from verirec.data.feedback_log import FeedbackLog
@@ -20,6 +19,8 @@ SHAPE: Final = (SIZE.users, SIZE.items)
 
 def read(folder: Path, positive_from: float) -> Dataset:
     """Read the ASCII matrices, 0 for no rating; propensities and features where the folder has them."""
+    from scipy.sparse import coo_array  # Takes long to import.
+
     features: dict[str, Any] = {
         f"{side}_features": _matrix(file, (SHAPE[side == "item"], None))
         for side in ("user", "item")
@@ -30,7 +31,7 @@ def read(folder: Path, positive_from: float) -> Dataset:
         ratings = _matrix(folder / f"{part}.ascii", SHAPE)
         if not np.isin(ratings, range(6)).all():
             raise FileFormatError(f"{part}.ascii must hold ratings 1 to 5, and 0 for none")
-        parts[part] = FeedbackLog.from_sparse(sparse.coo_array(ratings), positive_from=positive_from, **features)
+        parts[part] = FeedbackLog.from_sparse(coo_array(ratings), positive_from=positive_from, **features)
     return Dataset("coat", train=parts["train"], test=parts["test"], propensities=_propensities(folder))
 
 

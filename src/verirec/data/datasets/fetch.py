@@ -10,8 +10,6 @@ import zipfile
 import zlib
 from pathlib import Path
 
-import pooch
-
 from verirec.data.datasets.catalogue import DatasetInfo, Download
 from verirec.exceptions import DownloadError
 
@@ -44,6 +42,8 @@ def fetch_dataset(info: DatasetInfo, home: Path) -> Path:
 
 
 def _retrieve(download: Download, work: Path) -> Path:
+    import pooch  # Takes long to import, with all that speaks to a network.
+
     url, checksum = download.url, download.checksum
     pooch.get_logger().setLevel(logging.WARNING)
     try:

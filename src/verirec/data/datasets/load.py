@@ -6,21 +6,22 @@ import os
 from pathlib import Path
 from typing import Final
 
-import pooch
-
 from verirec.checks import one_of, real_number
 from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
 from verirec.exceptions import DatasetNotFoundError, FileFormatError, ParameterError
 from verirec.formatting import short
+from verirec.user_cache import cache_folder
 
 HOME_VARIABLE: Final = "VERIREC_DATA"
 
 
 def data_home_folder(data_home: str | Path | None = None) -> Path:
     """Settle the folder that holds the data sets: the argument, $VERIREC_DATA, or the user's cache."""
-    named = data_home if data_home is not None else os.environ.get(HOME_VARIABLE) or pooch.os_cache("verirec")
+    named = data_home if data_home is not None else os.environ.get(HOME_VARIABLE) or cache_folder()
+    if named is None:
+        raise DatasetNotFoundError(f"no data folder: there is no home folder, and ${HOME_VARIABLE} is not set")
     if not isinstance(named, str | Path):
         raise ParameterError(f"data_home must be a string or a Path; got {named!r}")
     try:

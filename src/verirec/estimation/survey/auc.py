@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from verirec.data.parts import totals
@@ -153,6 +152,8 @@ def _estimate(
 
 def _ends(value: float, excess: Callable[[float], float]) -> tuple[float, float]:
     """Return the smallest and the largest share that is not too far from the value."""
+    from scipy.optimize import brentq  # Takes long to import, and only this needs it.
+
     low = 0.0 if value <= 0 or excess(_TINY) <= 0 else float(brentq(excess, _TINY, value))
     high = 1.0 if value >= 1 or excess(1 - _TINY) <= 0 else float(brentq(excess, value, 1 - _TINY))
     return min(low, value), max(high, value)

@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from verirec.nuisance.noise_rates.direct import AT_LEAST
 from verirec.nuisance.noise_rates.joint import AuditCounts, Covariance
@@ -44,6 +43,8 @@ def repeated_rates(counts: AuditCounts) -> RepeatedRates:
     >>> round(found.rho01, 2), round(found.rho10, 2)
     (0.25, 0.08)
     """
+    from scipy.optimize import minimize  # Takes long to import, and is not always needed.
+
     rho01, rho10 = _start(counts)
     said = _said(counts)
     share = np.clip((said - rho10) / (1 - rho01 - rho10), 0.01, 0.99)

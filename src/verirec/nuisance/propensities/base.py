@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -17,6 +18,11 @@ from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
 
 Array = npt.NDArray[np.float64]
+VarianceChange = Callable[[Array | None, Array], float]
+"""What estimating propensities adds to the variance of an estimate, by its slopes and influence.
+
+Slopes of `None` are minus the influence: so they are of whatever counts a row by 1/p and by nothing else.
+"""
 
 
 class PropensityModel(Protocol):
@@ -69,21 +75,26 @@ class Propensities(CellValues):
         """Count the rows of a log whose weight the floor changed."""
         return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        r"""Return what estimating the propensities adds to an estimate's variance; mostly it takes some away.
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
+        """Return `variance_change` on one log, for any number of estimates: what depends on neither is worked out once.
 
         Given propensities change nothing; models that estimate theirs write their own.
+        """
+        return lambda slopes, influence: 0.0
+
+    def variance_change(self, log: FeedbackLog, slopes: Array | None, influence: Array) -> float:
+        r"""Return what estimating the propensities adds to an estimate's variance; mostly it takes some away.
 
         Parameters
         ----------
         log
             n rows.
         slopes
-            :math:`\partial T / \partial \log p` of each row, shape (n,).
+            :math:`\partial T / \partial \log p` of each row, shape (n,); `None` for minus the influence.
         influence
             What each row adds to the estimate by being observed, shape (n,).
         """
-        return 0.0
+        return self.variance_changes(log)(slopes, influence)
 
     def thinned(self, share: float) -> Propensities:
         """Return the propensities of a random part of the log, such as held-out rows: `share` times these.
@@ -184,8 +195,8 @@ class _Thinned(_Derived):
         # Of a share of rare pairs, the odds are that share of theirs.
         return None if sides is None else (sides[0] + np.log(self.share), sides[1])
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        return self.whole.variance_change(log, slopes, influence)
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
+        return self.whole.variance_changes(log)
 
 
 class _Apart(_Derived):
@@ -205,10 +216,16 @@ class _Apart(_Derived):
         # A pair is in this part, in the other or in neither: where rounding leaves nothing for neither, it is here.
         return np.asarray(part / np.maximum(1 - self.others * part, part))
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         # The log of t / (1 - k t) changes 1 / (1 - k t) times as much as that of t.
         steeper = self.at(log.users, log.items) / self.whole.at(log.users, log.items)
-        return self.whole.variance_change(log, slopes * steeper, influence)
+        of_whole = self.whole.variance_changes(log)
+        return lambda slopes, influence: of_whole(steeper * own_slopes(slopes, influence), influence)
+
+
+def own_slopes(slopes: Array | None, influence: Array) -> Array:
+    """Spell out slopes that are minus the influence."""
+    return -influence if slopes is None else slopes
 
 
 def default_floor(log: FeedbackLog, floor: float | None) -> float:

@@ -2,6 +2,7 @@ r"""Logistic propensities on the full grid, :math:`\sigma(w \cdot x + \beta_u + 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -13,10 +14,10 @@ from scipy.special import expit
 from verirec.checks import real_number
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import totals
+from verirec.data.parts import over_parts, totals
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
-from verirec.nuisance.propensities.base import Array, Propensities, default_floor
+from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisance.propensities.with_features import FeatureFit, fit_with_features
@@ -77,10 +78,36 @@ def _checked_l2(l2: object) -> float:
 
 
 class _Logistic(Propensities):
-    def _rest_and_slopes(self, log: FeedbackLog, slopes: Array) -> tuple[Array, Array]:
-        """Return 1 - p of the model itself, and slopes of 0 where the floor holds p still."""
+    """A logistic model; a subclass says how it adds up rows by coefficient, and what its Hessian is."""
+
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         p = self.unfloored(log.users, log.items)
-        return 1 - p, np.where(p < self.floor, 0.0, slopes)
+        rest, held = 1 - p, p < self.floor
+        any_held, leverage = bool(held.any()), rest**3 * self._leverage(log)
+
+        def change(slopes: Array | None, influence: Array) -> float:
+            joint = self._by_coefficient(log, rest * influence)
+            if slopes is None and not any_held:
+                slope, moving = tuple(-side for side in joint), -influence
+            else:
+                # Where the floor holds p still, nothing follows the coefficients.
+                moving = np.where(held, 0.0, own_slopes(slopes, influence))
+                slope = self._by_coefficient(log, rest * moving)
+            return quadratic_change(slope, joint, self._solve(slope), leverage, moving, influence)
+
+        return change
+
+    @abstractmethod
+    def _leverage(self, log: FeedbackLog) -> Array:
+        """Return each row's leverage, by the diagonal of the Hessian."""
+
+    @abstractmethod
+    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
+        """Add values of rows up by coefficient: the transpose of the linear predictor."""
+
+    @abstractmethod
+    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Solve with the Hessian."""
 
 
 class _TwoWay(_Logistic):
@@ -106,16 +133,15 @@ class _TwoWay(_Logistic):
         table = np.maximum(self.fitted.table, self.floor)
         return float(self.fitted.users.size @ (1 / table) @ self.fitted.items.size)
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        rest, slopes = self._rest_and_slopes(log, slopes)
-        user_information, item_information = self.fitted.information()
-        leverage = 1 / user_information[log.users] + 1 / item_information[log.items]
-        slope, joint = (self._by_constant(log, rest * values) for values in (slopes, influence))
-        solved = self.fitted.solve(*slope)
-        return quadratic_change(slope, joint, solved, rest**3 * leverage, slopes, influence)
+    def _leverage(self, log: FeedbackLog) -> Array:
+        by_user, by_item = self.fitted.information()
+        return np.asarray((1 / by_user)[log.users] + (1 / by_item)[log.items])
 
-    def _by_constant(self, log: FeedbackLog, values: Array) -> tuple[Array, Array]:
-        return (totals(log.users, values, self.shape[0]), totals(log.items, values, self.shape[1]))
+    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
+        return totals(log.users, values, self.shape[0]), totals(log.items, values, self.shape[1])
+
+    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
+        return self.fitted.solve(*sides)
 
 
 class _WithFeatures(_Logistic):
@@ -128,12 +154,14 @@ class _WithFeatures(_Logistic):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(expit(self.fitted.logits.cells(users, items)))
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
-        rest, slopes = self._rest_and_slopes(log, slopes)
-        slope, joint = (self.fitted.adjoint(log.users, log.items, rest * values) for values in (slopes, influence))
-        solved = self.fitted.solve(slope)
-        leverage = self.fitted.leverages.cells(log.users, log.items)
-        return quadratic_change((slope,), (joint,), (solved,), rest**3 * leverage, slopes, influence)
+    def _leverage(self, log: FeedbackLog) -> Array:
+        return self.fitted.leverages.cells(log.users, log.items)
+
+    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
+        return (self.fitted.adjoint(log.users, log.items, values),)
+
+    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
+        return (self.fitted.solve(*sides),)
 
 
 def quadratic_change(
@@ -151,5 +179,7 @@ def quadratic_change(
     intervals too narrow where there are few rows a constant.
     """
     change = sum(float((2 * a + c) @ b) for a, b, c in zip(joint, solved, slope, strict=True))
-    itself = float(((2 * influence + slopes) * slopes) @ leverage)
-    return change - itself
+    itself = over_parts(
+        lambda at: float(((2 * influence[at] + slopes[at]) * slopes[at]) @ leverage[at]), len(slopes), size=1 << 16
+    )
+    return change - float(sum(itself))

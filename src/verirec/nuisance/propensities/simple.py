@@ -14,7 +14,7 @@ from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import EmptyLogError, PropensityError
-from verirec.nuisance.propensities.base import Array, Propensities, default_floor
+from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
 from verirec.nuisance.propensities.given import observed_only
 
 
@@ -48,10 +48,15 @@ class _Constant(Propensities):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.full(np.broadcast_shapes(users.shape, items.shape), self.share)
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         information = log.n_cells * self.share * (1 - self.share)
-        slope, joint = (1 - self.share) * float(slopes.sum()), (1 - self.share) * float(influence.sum())
-        return 0.0 if information == 0 else (2 * slope * joint + slope**2) / information
+
+        def change(slopes: Array | None, influence: Array) -> float:
+            joint = (1 - self.share) * float(influence.sum())
+            slope = -joint if slopes is None else (1 - self.share) * float(slopes.sum())
+            return 0.0 if information == 0 else (2 * slope * joint + slope**2) / information
+
+        return change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +171,13 @@ class _NaiveBayes(Propensities):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return observed_only(self.rows, users, items)
 
-    def variance_change(self, log: FeedbackLog, slopes: Array, influence: Array) -> float:
+    def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         """Add what the unbiased sample leaves open of P(r), by the delta method; a p of 1 or on the floor stays."""
         p = self.unfloored(log.users, log.items)
         of_share = np.where(log.labels == 1, -1 / self.share, 1 / (1 - self.share))
         of_share[(p < self.floor) | (p >= 1)] = 0.0
-        return float(slopes @ of_share) ** 2 * self.share * (1 - self.share) / self.sample_size
+        variance = self.share * (1 - self.share) / self.sample_size
+        return lambda slopes, influence: float(own_slopes(slopes, influence) @ of_share) ** 2 * variance
 
 
 def log_with_rows(log: FeedbackLog) -> FeedbackLog:

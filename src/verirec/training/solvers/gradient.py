@@ -11,6 +11,7 @@ from verirec.models import FactorModel
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learners
+from verirec.training.logits import BatchLogits
 from verirec.training.objective import Objective
 from verirec.training.solvers import AfterPrediction
 from verirec.training.threads import seeded
@@ -59,13 +60,14 @@ class GradientSolver:
                 yield self._train_on(batch, after_prediction)
 
     def _train_on(self, batch: Batch, after_prediction: AfterPrediction) -> dict[str, Tensor]:
-        losses = {}
+        logits, losses = BatchLogits(), {}
+        batch = batch._replace(logits=logits)
         for number in range(len(self.objective.steps)):
             # Asked for anew: rates that are learnt between two steps are for the second one.
             step = self.objective.steps[number]
             for _ in range(step.times):
                 loss = step.loss(self.models, batch)
-                value = self.models.minimise(-loss if step.maximise else loss, step.trained)
+                value = self.models.minimise(-loss if step.maximise else loss, step.trained, logits)
             losses[step.name] = -value if step.maximise else value
             if "prediction" in step.trained:
                 self.correct(after_prediction(lambda: batch))

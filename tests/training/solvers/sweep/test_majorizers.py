@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.special import expit
 
-from verirec.training.solvers.sweep import majorizers
+from verirec.training.solvers.sweep import arrays
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 
 EVERYWHERE = np.linspace(-30, 30, 1_201)
@@ -77,7 +77,7 @@ def test_many_rows_are_each_row_by_itself(monkeypatch):
         expected = kind(level.double().numpy(), label.double().numpy(), z.double().numpy()).sum()
         assert float(whole.value) == pytest.approx(expected, rel=1e-5)
         with monkeypatch.context() as patch:
-            patch.setattr(majorizers, "_AT_ONCE", 7)
+            patch.setattr(arrays, "_AT_ONCE", 7)
             parts = one().above(z.clone())
         # Sums of 50 numbers of single precision, in another order: each addition may be off by half a last digit of the
         # sum of their sizes, which is at most that of all levels times 3.

@@ -98,7 +98,7 @@ def test_sums_agree_and_are_plain_ones(which, number):
         expected = (matrix, matrix.T)[number] @ side.other.double().numpy()
         n = len(side.own)
         for part in (slice(0, n), slice(n // 3, n), slice(0, 1)):
-            found = rows.gather(side.other, number, values, part)
+            found = rows.push(side.other, values)[part] if number else rows.gather(side.other, values, part)
             np.testing.assert_allclose(found, expected[part], rtol=1e-4, atol=1e-5)
 
 
@@ -113,7 +113,10 @@ def test_descents_agree(which, number, loss, kind):
         made = CrossEntropy(level, level * label) if loss == "entropy" else Squares(level, label)
         side = world.factors.sides[number]
         before = side.own.clone()
-        rows.descend(side, number, made.above(rows.logits(world.factors)))
+        above = made.above(rows.logits(world.factors))
+        rows.descend(side, number, above)
+        if number == 0:
+            torch.testing.assert_close(above.logits, rows.logits(world.factors), rtol=1e-4, atol=1e-5)
         kept = [column for column in range(before.shape[1]) if column not in range(*side.columns.indices(99))]
         assert torch.equal(side.own[:, kept], before[:, kept])
         assert not torch.equal(side.own, before)
@@ -143,33 +146,36 @@ def test_descents_of_many_rows_agree_a_part_at_a_time(monkeypatch):
 @pytest.mark.parametrize("which", ["some rows", "most have no row", "one row"])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_any_number_of_threads_gives_the_same_bits(which, compiled, monkeypatch):
-    monkeypatch.setattr(rows_module, "ROWS_A_THREAD", 1)
+    monkeypatch.setattr(rows_module, "_ROWS_AN_ITEM", 0)
+    monkeypatch.setattr(rows_module, "ROWS_A_PART", 1)
     found = []
     for threads in (1, 2, 3, 7):
         world = both(which)[0][0]
         rows = Rows(world.task.sorted_rows, threads, compiled=compiled)
-        assert rows.threads == min(threads, len(world.log))
+        assert rows.pool.threads == min(threads, len(rows.parts))
         level = world.of_rows(0.5, 8)[0]
         for number, side in enumerate(world.factors.sides):
             rows.descend(side, number, CrossEntropy(level, level / 2).above(rows.logits(world.factors)))
-        sums = rows.gather(world.factors.sides[1].other, 1, level, slice(1, len(world.factors.items)))
+        sums = rows.push(world.factors.users, level)
         found.append((world.factors.users.clone(), world.factors.items.clone(), rows.logits(world.factors), sums))
     for one in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(one, found[0], strict=True))
 
 
 def test_little_work_is_done_by_one_thread():
-    assert Rows(both("some rows")[0][0].task.sorted_rows, 8).threads == 1
+    assert Rows(both("some rows")[0][0].task.sorted_rows, 8).pool.threads == 1
 
 
 def test_an_error_in_a_thread_is_not_lost(monkeypatch):
-    monkeypatch.setattr(rows_module, "ROWS_A_THREAD", 1)
+    monkeypatch.setattr(rows_module, "ROWS_A_PART", 1)
+    monkeypatch.setattr(rows_module, "_ROWS_AN_ITEM", 0)
     world = both("some rows")[0][0]
     rows = Rows(world.task.sorted_rows, 3)
+    assert rows.pool.threads == 3
 
     class Fails:
         @staticmethod
-        def logits(*given):
+        def inner(*given):
             raise RuntimeError("no luck")
 
     rows.walks = Fails

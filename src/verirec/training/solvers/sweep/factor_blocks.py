@@ -39,6 +39,11 @@ class Side(NamedTuple):
         """What it is multiplied by, shape (m, k): a view."""
         return self.other[:, self.columns]
 
+    @property
+    def mean_squares(self) -> Tensor:
+        """The mean square of each input, shape (k,)."""
+        return self.inputs.square().mean(0)
+
 
 class FactorBlocks:
     r"""The rows of users and items of a factor model.

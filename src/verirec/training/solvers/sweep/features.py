@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import torch
 from torch import Tensor
 
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Features
@@ -33,11 +34,11 @@ def improve_features_on_grid(
     factors, features = f.factors, _features(f.factors)
     grid = GridGradient(f, g, 0, chosen, features.items)
     slope = -_spread(features, rows, linear)
-    for part in grid.parts():
-        slope += features.users[part].T @ grid.of(part)
-    users = features.users.T @ features.users
+    for of_part in rows.pool.map(lambda part: features.users[part].T @ grid.of(part), grid.parts()):
+        slope += of_part
+    users, loss = features.users.T @ features.users, grid.loss()
     _improve(factors, slope, lambda matrix: CURVATURE * (users @ matrix @ grid.gram), damping)
-    return grid.loss()
+    return loss
 
 
 def _features(factors: FactorBlocks) -> Features:
@@ -47,7 +48,11 @@ def _features(factors: FactorBlocks) -> Features:
 
 def _spread(features: Features, rows: Rows, values: Tensor) -> Tensor:
     """Add up values of rows times the products of their features."""
-    return features.users.T @ rows.gather(features.items, 0, values, slice(0, len(features.users)))
+
+    def of_part(part: slice) -> Tensor:
+        return features.users[part].T @ rows.gather(features.items, values, part)
+
+    return torch.stack(rows.pool.map(of_part, rows.parts)).sum(0)
 
 
 def _improve(factors: FactorBlocks, slope: Tensor, curved_along: Callable[[Tensor], Tensor], damping: float) -> None:

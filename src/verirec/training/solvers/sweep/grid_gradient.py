@@ -8,7 +8,8 @@ sample: with :math:`\sigma(z) \approx a + b z`,
    + \sum_i (\sigma(z_{ui}) - a - b z_{ui})\, v_i ,
 
 where the first two sums need but a Gram matrix, exactly and for all users at once, and the last one is small. Whatever
-a and b are, the estimate has no bias.
+a and b are, the estimate has no bias. What the last one takes off in the sample is linear too: the difference of two
+Gram matrices, one of all items and one of the sample, is all that is added to a plain sample.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EXACT_CELLS: Final = 1 << 18
 """Grids of up to so many cells are looked at whole."""
 LEAST_SAMPLE: Final = 32
 """Of a larger one, at least so many items of each user, and users of each item."""
-_PART_CELLS: Final = 1 << 17
+_PART_CELLS: Final = 1 << 16
 _SOME_CELLS: Final = 1 << 11
 _SPACED: Final = 64
 
@@ -49,61 +50,68 @@ class Sigmoids:
         self.own, other = self.factors.sides[number].own, self.factors.sides[number].other
         self.seen = other if chosen is None else other.index_select(0, chosen)
         self.number, self.chosen = number, torch.arange(len(other)) if chosen is None else chosen
-        self.constant = torch.tensor(self.factors.constant)
+        self.constant, self.products = torch.tensor(self.factors.constant), other.T @ inputs
         if chosen is not None:
-            self.total, self.products = inputs.sum(0), other.T @ inputs
-            self.line = _line(torch.addmm(self.constant, _spaced(self.own), _spaced(other).T))
+            a, b = _line(torch.addmm(self.constant, _spaced(self.own), _spaced(other).T))
+            unseen = _Unseen(inputs, chosen)
+            self.slopes = b * unseen.products(self.seen, self.products)
+            self.level = (a + b * float(self.constant)) * unseen.total
+
+    def logits(self, part: slice) -> Tensor:
+        """Return the logits of a part of the side, shape (part, chosen)."""
+        logits = torch.addmm(self.constant, self.own[part], self.seen.T)
+        if self.factors.covariates is not None:
+            logits += torch.einsum("cab,c->ab", self.covariates_at(part), self.factors.covariates.weights)
+        return logits
 
     def at(self, part: slice) -> Tensor:
         """Return the probabilities of a part of the side, shape (part, chosen)."""
-        self.products_of_part = self.logits = torch.addmm(self.constant, self.own[part], self.seen.T)
-        if self.factors.covariates is not None:
-            pairs = self.covariates_at(part)
-            self.logits = self.logits + torch.einsum("cab,c->ab", pairs, self.factors.covariates.weights)
-        self.values = torch.sigmoid(self.logits)
-        return self.values
+        return self.logits(part).sigmoid_()
 
     def covariates_at(self, part: slice) -> Tensor:
         """Return the covariates of a part of the side, shape (c, part, chosen)."""
-        own = torch.arange(part.start, part.stop)
+        own = torch.arange(len(self.own))[part]
         covariates = self.factors.covariates
         assert covariates is not None  # noqa: S101
         if self.number == 0:
             return covariates.rectangle(own, self.chosen)
         return covariates.rectangle(self.chosen, own).transpose(1, 2)
 
-    def remainder(self) -> Tensor:
-        """Return what the last probabilities have beyond the line, which is one of the products alone."""
-        a, b = self.line
-        return self.values.sub(self.products_of_part, alpha=b).sub_(a)
-
-    def linear_part(self, part: slice) -> Tensor:
-        """Return what the line adds up to over all of the other side, times their inputs: shape (part, k)."""
-        a, b = self.line
-        return b * (self.own[part] @ self.products) + (a + b * float(self.constant)) * self.total
+    def unseen(self, part: slice) -> Tensor:
+        """Return what the line adds up to over all of the other side, beyond what the sample says: shape (part, k)."""
+        return torch.addmm(self.level, self.own[part], self.slopes)
 
 
 class OneLabel(Sigmoids):
     """One probability for all pairs."""
 
     def __init__(self, label: float) -> None:
-        self.values = torch.tensor(label)
+        self.label = torch.tensor(label)
 
     def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> None:
         """Take note of the inputs."""
-        self.total = inputs.sum(0)
+        if chosen is not None:
+            self.level = self.label * _Unseen(inputs, chosen).total
 
     def at(self, part: slice) -> Tensor:
         """Return the label."""
-        return self.values
+        return self.label
 
-    def remainder(self) -> Tensor:
-        """Return 0: it is a line."""
-        return torch.zeros(())
+    def unseen(self, part: slice) -> Tensor:
+        """Return the label's part: it is a line."""
+        return self.level
 
-    def linear_part(self, part: slice) -> Tensor:
-        """Return the label's part."""
-        return self.values * self.total
+
+class _Unseen:
+    """What sums over all of a side have beyond what a sample of it says, in double precision: they nearly cancel."""
+
+    def __init__(self, inputs: Tensor, chosen: Tensor) -> None:
+        self.times, self.seen = len(inputs) / len(chosen), inputs.index_select(0, chosen).double()
+        self.total = (inputs.sum(0).double() - self.times * self.seen.sum(0)).float()
+
+    def products(self, seen: Tensor, of_all: Tensor) -> Tensor:
+        """Return it of products of another matrix with the inputs, given some rows of it, and the products of all."""
+        return (of_all.double() - self.times * (seen.double().T @ self.seen)).float()
 
 
 class GridGradient:
@@ -126,11 +134,12 @@ class GridGradient:
     ) -> None:
         self.f, self.g, self.chosen = f, g, chosen
         self.side: Side = f.factors.sides[number]
-        inputs = self.side.inputs if inputs is None else inputs
-        self.gram, self.seen = inputs.T @ inputs, inputs if chosen is None else inputs.index_select(0, chosen)
+        given = self.side.inputs if inputs is None else inputs
+        self.seen = given if chosen is None else given.index_select(0, chosen)
         for one in (f, g):
-            one.meet(number, inputs, chosen)
-        self.times = len(inputs) / len(f.seen)
+            one.meet(number, given, chosen)
+        self.gram = f.products[self.side.columns] if inputs is None else given.T @ given
+        self.times = len(given) / len(f.seen)
 
     def parts(self) -> list[slice]:
         """Return parts of the side that are worth doing at once."""
@@ -139,19 +148,16 @@ class GridGradient:
 
     def of(self, part: slice) -> Tensor:
         """Return the gradient of a part, shape (part, k)."""
-        p, g = self.f.at(part), self.g.at(part)
+        missed = self.f.at(part).sub_(self.g.at(part))
         if self.chosen is None:
-            gradient = (p - g) @ self.seen
-        else:
-            gradient = self.times * ((self.f.remainder() - self.g.remainder()) @ self.seen)
-            gradient += self.f.linear_part(part) - self.g.linear_part(part)
-        return gradient
+            return missed @ self.seen
+        return self.f.unseen(part).sub_(self.g.unseen(part)).addmm_(missed, self.seen, alpha=self.times)
 
     def loss(self) -> Tensor:
-        """Estimate the mean loss from some pairs of the last part."""
-        every = -(-self.f.logits.numel() // _SOME_CELLS)
-        z, g = (one.reshape(-1)[::every] for one in (self.f.logits, self.g.values.expand_as(self.f.values)))
-        return (softplus(z) - g * z).mean()
+        """Estimate the mean loss from some pairs."""
+        some = slice(0, None, max(1, len(self.side.own) * len(self.f.seen) // _SOME_CELLS))
+        z = self.f.logits(some)
+        return (softplus(z) - self.g.at(some) * z).mean()
 
 
 def _spaced(matrix: Tensor) -> Tensor:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from verirec.training.solvers.sweep.arrays import large_array
-
-_AT_ONCE: Final = 1 << 16
-"""Rows that are worked on at once, so that they stay in the processor's cache."""
+from verirec.training.solvers.sweep.arrays import large_array, row_parts
+from verirec.training.threads import Pool
 
 
 class Majorizer(NamedTuple):
@@ -24,6 +22,8 @@ class Majorizer(NamedTuple):
     ----------
     value
         The loss of all rows.
+    logits
+        Where it touches the loss.
     slopes, levels, curvature
         Slope of each row's quadratic, and its curvature: a level times one number for all.
     steps
@@ -31,6 +31,7 @@ class Majorizer(NamedTuple):
     """
 
     value: Tensor
+    logits: Tensor
     slopes: Tensor
     levels: Tensor
     curvature: float
@@ -38,15 +39,25 @@ class Majorizer(NamedTuple):
 
 
 class RowsLoss(ABC):
-    """A loss of each row's logit."""
+    """A loss of each row's logit.
+
+    Parameters
+    ----------
+    rows
+        How many there are.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.slopes = large_array(rows)
 
     @abstractmethod
-    def above(self, z: Tensor) -> Majorizer:
-        """Return the quadratic at logits, which are overwritten."""
+    def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
+        """Return the quadratic at logits, worked out by some threads."""
 
-
-def _parts(n: int) -> Iterator[slice]:
-    return (slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE))
+    def _each(self, work: Callable[[slice], Tensor], pool: Pool | None) -> Tensor:
+        """Work on all rows, some at a time, and add up the loss."""
+        values = (pool or Pool()).map(work, row_parts(len(self.slopes)))
+        return torch.stack(values).sum(dtype=torch.float64)
 
 
 class CrossEntropy(RowsLoss):
@@ -56,19 +67,21 @@ class CrossEntropy(RowsLoss):
     """
 
     def __init__(self, level: Tensor, linear: Tensor) -> None:
+        super().__init__(len(level))
         self.level, self.linear, self.curvatures = level, linear, large_array(len(level))
 
-    def above(self, z: Tensor) -> Majorizer:
-        """Return the quadratic at logits, which are overwritten."""
-        value = torch.zeros((), dtype=torch.float64)
-        for part in _parts(len(z)):
+    def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
+        """Return the quadratic at logits, worked out by some threads."""
+
+        def work(part: slice) -> Tensor:
             here, level, linear = z[part], self.level[part], self.linear[part]
             p = torch.sigmoid(here)
-            value += level @ softplus(here) - linear @ here
             curvature = torch.where(here.abs() > 1e-3, (p - 0.5) / here, 0.25)
             torch.mul(level, curvature, out=self.curvatures[part])
-            torch.sub(p.mul_(level), linear, out=here)
-        return Majorizer(value, z, self.curvatures, 1.0, steps=2)
+            torch.sub(p.mul_(level), linear, out=self.slopes[part])
+            return level @ softplus(here) - linear @ here
+
+        return Majorizer(self._each(work, pool), z, self.slopes, self.curvatures, 1.0, steps=2)
 
 
 class Squares(RowsLoss):
@@ -78,19 +91,22 @@ class Squares(RowsLoss):
     """
 
     def __init__(self, weights: Tensor, labels: Tensor) -> None:
+        super().__init__(len(weights))
         self.weights, self.labels = weights, labels
         self.curvature = largest_curvature(*(float(one) for one in labels.aminmax()))
 
-    def above(self, z: Tensor) -> Majorizer:
-        """Return the quadratic at logits, which are overwritten."""
-        value = torch.zeros((), dtype=torch.float64)
-        for part in _parts(len(z)):
+    def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
+        """Return the quadratic at logits, worked out by some threads."""
+
+        def work(part: slice) -> Tensor:
             p = torch.sigmoid(z[part])
             missed = p - self.labels[part]
             weighted = self.weights[part] * missed
-            value += weighted @ missed
-            torch.mul(p.sub_(p * p), weighted.mul_(2), out=z[part])
-        return Majorizer(value, z, self.weights, self.curvature, steps=1)
+            value = weighted @ missed
+            torch.mul(p.addcmul_(p, p, value=-1), weighted.mul_(2), out=self.slopes[part])
+            return value
+
+        return Majorizer(self._each(work, pool), z, self.slopes, self.weights, self.curvature, steps=1)
 
 
 def largest_curvature(least: float, most: float) -> float:

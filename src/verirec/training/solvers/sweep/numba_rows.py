@@ -1,7 +1,8 @@
-"""Walks over the log's rows, compiled. `torch_rows` does the same without a compiler.
+"""Walks over the log's rows in the order of users, compiled. `torch_rows` does the same without a compiler.
 
-Users (or items) are independent of each other: each is done by one thread, in the order of its rows, so that results do
-not depend on the number of threads.
+Each walk is over the users from `begin` to `end`. Those that write to users or rows give the same whoever walks; those
+that add to items are given a matrix of their own for each part of the users. Whatever a walk needs of a user's items is
+near after the first look at it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from verirec.compiled import kernel
 
 _LEAST = np.float32(1e-30)
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """Sums in any order, so that they can be vectorised; NaN and infinity stay what they are."""
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
 def _inner(left: Any, right: Any) -> Any:
     total = np.float32(0)
     for j in range(len(left)):
@@ -24,35 +26,46 @@ def _inner(left: Any, right: Any) -> Any:
     return total
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
-def logits(begin: int, end: int, starts: Any, others: Any, own: Any, other: Any, constant: Any, out: Any) -> None:
-    """Write the logit of each row, in the order of users."""
-    for one in range(begin, end):
-        for row in range(starts[one], starts[one + 1]):
-            out[row] = constant + _inner(own[one], other[others[row]])
+@kernel(fastmath=_FAST)
+def inner(
+    begin: int, end: int, starts: Any, items: Any, own: Any, first: int, last: int, other: Any, constant: Any, out: Any
+) -> None:
+    """Write the inner product of each row's user, some columns of it, and item, and a constant."""
+    for user in range(begin, end):
+        mine = own[user, first:last]
+        for row in range(starts[user], starts[user + 1]):
+            out[row] = constant + _inner(mine, other[items[row]])
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
-def gather(begin: int, end: int, starts: Any, others: Any, places: Any, values: Any, other: Any, out: Any) -> None:
-    """Write the sum over each one's rows of values times the other's row."""
-    width = other.shape[1]
-    for one in range(begin, end):
-        total = out[one - begin]
+@kernel(fastmath=_FAST)
+def gather(begin: int, end: int, starts: Any, items: Any, values: Any, other: Any, out: Any) -> None:
+    """Write the sum over each user's rows of values times the item's row; the first user's sum comes first."""
+    for user in range(begin, end):
+        total = out[user - begin]
         total[:] = 0
-        for row in range(starts[one], starts[one + 1]):
-            value = values[places[row]] if len(places) else values[row]
-            given = other[others[row]]
-            for j in range(width):
+        for row in range(starts[user], starts[user + 1]):
+            value, given = values[row], other[items[row]]
+            for j in range(len(total)):
                 total[j] += value * given[j]
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
+@kernel(fastmath=_FAST)
+def push(begin: int, end: int, starts: Any, items: Any, values: Any, own: Any, first: int, last: int, out: Any) -> None:
+    """Add to each item the sum over its rows of values times some columns of the user's row."""
+    for user in range(begin, end):
+        mine = own[user, first:last]
+        for row in range(starts[user], starts[user + 1]):
+            value, total = values[row], out[items[row]]
+            for j in range(len(mine)):
+                total[j] += value * mine[j]
+
+
+@kernel(fastmath=_FAST)
 def descend(
     begin: int,
     end: int,
     starts: Any,
-    others: Any,
-    places: Any,
+    items: Any,
     own: Any,
     other: Any,
     first: int,
@@ -64,60 +77,102 @@ def descend(
     curvature: Any,
     steps: int,
     damping: Any,
+    logits: Any,
 ) -> None:
-    """Improve each one's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
+    """Improve each user's parameters by conjugate gradients on a quadratic: see `rows.Rows.descend`."""
     k = last - first
-    most = np.diff(starts[begin : end + 1]).max()
-    curvatures, work = np.empty(most, np.float32), np.empty((5, k), np.float32)
-    slope, diagonal, change, direction, curved = work[0], work[1], work[2], work[3], work[4]
-    for one in range(begin, end):
-        low, high = starts[one], starts[one + 1]
-        for j in range(k):
-            slope[j] = ridge[j] * own[one, first + j]
-        bound = np.float32(0)
-        for row in range(low, high):
-            place = places[row] if len(places) else row
-            slope_of_row, curvatures[row - low] = slopes[place], curvature * levels[place]
-            bound += curvatures[row - low]
-            given = other[others[row], first:last]
-            for j in range(k):
-                slope[j] += slope_of_row * given[j]
+    along = np.empty(np.diff(starts[begin : end + 1]).max(), np.float32)
+    work = np.empty((4, k), np.float32)
+    slope, diagonal, direction, curved = work[0], work[1], work[2], work[3]
+    for user in range(begin, end):
+        low, high, mine = starts[user], starts[user + 1], own[user, first:last]
+        met, bends = items[low:high], levels[low:high]
+        bound = curvature * _slope(met, other, first, last, ridge, mine, slopes[low:high], bends, slope)
         size = np.float32(0)
         for j in range(k):
-            change[j] = 0
             # Without rows and without a penalty there is no curvature, and no slope either.
             diagonal[j] = max(ridge[j] + bound * squares[j], _LEAST)
             direction[j] = -slope[j] / diagonal[j]
             size -= slope[j] * direction[j]
         start = size
-        for _ in range(steps):
+        for step in range(steps):
             if not size > np.float32(1e-12) * start:
                 break
+            length = size / max(_resistance(met, other, first, last, ridge, bends, curvature, direction, along), _LEAST)
             for j in range(k):
-                curved[j] = ridge[j] * direction[j]
-            _curve(others[low:high], other, first, last, curvatures, direction, curved)
-            size = _step(size, slope, diagonal, change, direction, curved)
-        for j in range(k):
-            own[one, first + j] += damping * change[j]
+                mine[j] += damping * length * direction[j]
+            for row in range(low, high):
+                logits[row] += damping * length * along[row - low]
+            if step + 1 < steps:
+                _curve(met, other, first, last, ridge, bends, curvature, direction, along, curved)
+                size = _turn(size, length, slope, diagonal, direction, curved)
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
-def _curve(met: Any, other: Any, first: int, last: int, curvatures: Any, direction: Any, curved: Any) -> None:
-    """Add what the rows' quadratics curve along a direction."""
+@kernel(fastmath=_FAST)
+def _slope(
+    met: Any, other: Any, first: int, last: int, ridge: Any, mine: Any, slopes: Any, levels: Any, slope: Any
+) -> Any:
+    """Write the slope of the quadratic and the penalty, and give the sum of the levels."""
+    bound = np.float32(0)
+    for j in range(len(slope)):
+        slope[j] = ridge[j] * mine[j]
     for row in range(len(met)):
-        given = other[met[row], first:last]
-        along = curvatures[row] * _inner(given, direction)
-        for j in range(last - first):
-            curved[j] += along * given[j]
+        bound += levels[row]
+        value, given = slopes[row], other[met[row], first:last]
+        for j in range(len(slope)):
+            slope[j] += value * given[j]
+    return bound
 
 
-@njit(nogil=True, fastmath=_FAST, cache=True)
-def _step(size: Any, slope: Any, diagonal: Any, change: Any, direction: Any, curved: Any) -> Any:
-    """Go down along the direction, find the next one, and give the size of what is left of the slope."""
-    length = size / max(_inner(direction, curved), _LEAST)
+@kernel(fastmath=_FAST)
+def _resistance(
+    met: Any,
+    other: Any,
+    first: int,
+    last: int,
+    ridge: Any,
+    levels: Any,
+    curvature: Any,
+    direction: Any,
+    along: Any,
+) -> Any:
+    """Give how much the quadratic bends along a direction, and write how far each row's logit goes."""
+    of_rows, of_ridge = np.float32(0), np.float32(0)
+    for row in range(len(met)):
+        along[row] = _inner(other[met[row], first:last], direction)
+        of_rows += levels[row] * along[row] * along[row]
+    for j in range(len(direction)):
+        of_ridge += ridge[j] * direction[j] * direction[j]
+    return of_ridge + curvature * of_rows
+
+
+@kernel(fastmath=_FAST)
+def _curve(
+    met: Any,
+    other: Any,
+    first: int,
+    last: int,
+    ridge: Any,
+    levels: Any,
+    curvature: Any,
+    direction: Any,
+    along: Any,
+    curved: Any,
+) -> None:
+    """Write what the slope of the quadratic changes by along a direction."""
+    for j in range(len(direction)):
+        curved[j] = ridge[j] * direction[j]
+    for row in range(len(met)):
+        value, given = curvature * levels[row] * along[row], other[met[row], first:last]
+        for j in range(len(curved)):
+            curved[j] += value * given[j]
+
+
+@kernel(fastmath=_FAST)
+def _turn(size: Any, length: Any, slope: Any, diagonal: Any, direction: Any, curved: Any) -> Any:
+    """Find the next direction, and give the size of what is left of the slope."""
     left = np.float32(0)
     for j in range(len(slope)):
-        change[j] += length * direction[j]
         slope[j] += length * curved[j]
         left += slope[j] * slope[j] / diagonal[j]
     for j in range(len(slope)):

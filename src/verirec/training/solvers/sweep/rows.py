@@ -1,9 +1,11 @@
-"""The sums over the log's rows that a sweep needs, by whatever is installed and on as many threads as there may be."""
+"""The sums over the log's rows that a sweep needs, by whatever is installed and on as many threads as there may be.
+
+Rows are walked in the order of users, for sums over items too: these are added to as their rows come by. A user's row
+is then at hand, and items, of which there are fewer, are what is looked up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Final
 
@@ -12,13 +14,17 @@ import torch
 from torch import Tensor
 
 from verirec.training.solvers.sweep.arrays import large_array
+from verirec.training.solvers.sweep.descent import descend_together
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
 from verirec.training.solvers.sweep.majorizers import Majorizer
-from verirec.training.sorted_rows import RowsOf, SortedRows
-from verirec.training.threads import no_denormals
+from verirec.training.sorted_rows import SortedRows
+from verirec.training.threads import Pool
 
-ROWS_A_THREAD: Final = 1 << 18
+ROWS_A_PART: Final = 1 << 15
 """Less work than this is not worth a thread."""
+_PARTS: Final = 8
+_ROWS_AN_ITEM: Final = 4
+"""Of a part, at least: each part has sums of all items, which are added up."""
 
 
 def compiled_rows() -> ModuleType | None:
@@ -32,6 +38,9 @@ def compiled_rows() -> ModuleType | None:
 
 class Rows:
     """A log's rows in the order of users, and sums over them.
+
+    Users are in parts, which depend on the log alone. Sums over items are those of the parts, added up in their order:
+    the same whatever the number of threads.
 
     Parameters
     ----------
@@ -47,35 +56,58 @@ class Rows:
         from verirec.training.solvers.sweep import torch_rows
 
         self.sorted = rows
-        found = compiled_rows() if compiled else None
-        self.walks: Any = torch_rows if found is None else found
-        self.threads = max(1, min(threads, len(self) // ROWS_A_THREAD))
+        self.compiled = compiled_rows() if compiled else None
+        self.walks: Any = torch_rows if self.compiled is None else self.compiled
+        most = len(rows) // max(ROWS_A_PART, _ROWS_AN_ITEM * rows.shape[1])
+        self.parts = rows.parts(max(1, min(_PARTS, most)))
+        self.pool = Pool(max(1, min(threads, len(self.parts))))
 
     def __len__(self) -> int:
-        return len(self.sorted.by_user.others)
+        return len(self.sorted)
 
     def logits(self, factors: FactorBlocks, out: Tensor | None = None) -> Tensor:
         """Return the logit of each row, shape (rows,), in an array that is given or a new one."""
         found = self.inner(factors.users, factors.items, factors.constant, out)
         return found if factors.covariates is None else factors.covariates.added_to(found)
 
-    def inner(self, users: Tensor, items: Tensor, constant: float = 0.0, out: Tensor | None = None) -> Tensor:
-        """Return the inner product of each row's user and item, matrices of shape (n, d) and (m, d), and a constant."""
-        rows, out = self.sorted.by_user, large_array(len(self)) if out is None else out
-        whole = rows.starts, rows.others, users.numpy(), items.numpy(), np.float32(constant), out.numpy()
-        self._walk(rows, lambda begin, end: self.walks.logits(begin, end, *whole))
+    def inner(
+        self,
+        users: Tensor,
+        items: Tensor,
+        constant: float = 0.0,
+        out: Tensor | None = None,
+        columns: slice | None = None,
+    ) -> Tensor:
+        """Return the inner product of each row's user and item, and a constant: shape (rows,).
+
+        Matrices have shapes (n, d) and (m, d), or the users' some more columns than those that are meant.
+        """
+        out = large_array(len(self)) if out is None else out
+        first, last = (0, users.shape[1]) if columns is None else (columns.start, columns.stop)
+        self._walk(self.walks.inner, users.numpy(), first, last, items.numpy(), np.float32(constant), out.numpy())
         return out
 
-    def gather(self, other: Tensor, number: int, values: Tensor, part: slice) -> Tensor:
-        """Return each one's sum over rows of values times the other's row, for a part of a side: shape (part, d)."""
-        rows, out = self.sorted.sides[number], torch.empty(part.stop - part.start, other.shape[1])
-        whole = rows.starts, rows.others, rows.places, values.numpy(), other.numpy()
-
-        def work(begin: int, end: int) -> None:
-            self.walks.gather(begin, end, *whole, out[begin - part.start : end - part.start].numpy())
-
-        self._walk(rows, work, part)
+    def gather(self, items: Tensor, values: Tensor, part: slice) -> Tensor:
+        """Return the sum over each user's rows of values times the item's row, for some users: shape (part, d)."""
+        out = torch.empty(part.stop - part.start, items.shape[1])
+        whole = self.sorted.starts, self.sorted.items, values.numpy(), items.numpy(), out.numpy()
+        self.walks.gather(part.start, part.stop, *whole)
         return out
+
+    def push(self, users: Tensor, values: Tensor, columns: slice | None = None) -> Tensor:
+        """Return the sum over each item's rows of values times the user's row, or some columns of it: shape (m, d)."""
+        first, last = (0, users.shape[1]) if columns is None else (columns.start, columns.stop)
+
+        def of_part(part: slice) -> Tensor:
+            out = torch.zeros(self.sorted.shape[1], last - first)
+            whole = self.sorted.starts, self.sorted.items, values.numpy(), users.numpy(), first, last, out.numpy()
+            self.walks.push(part.start, part.stop, *whole)
+            return out
+
+        total, *others = self.pool.map(of_part, self.parts)
+        for other in others:
+            total += other
+        return total
 
     def descend(self, side: Side, number: int, above: Majorizer, damping: float = 1.0) -> None:
         r"""Improve all parameters of a side on the quadratic above the loss of its rows.
@@ -83,29 +115,70 @@ class Rows:
         With the change d of one's parameters, the inputs x of its rows, and slopes s and curvatures c there, it is
         :math:`\sum_O [s\,(x \cdot d) + \tfrac12 c\,(x \cdot d)^2]` and the penalties. Conjugate gradients start
         from no change: each step lowers it. They are preconditioned by what the diagonal would be, had all the inputs
-        the same squares. Of the way found, a part is gone: the damping.
+        the same squares. Of the way found, a part is gone: the damping. The logits of the quadratic follow the users;
+        not the items.
         """
-        rows, columns = self.sorted.sides[number], side.columns
-        whole = (
-            *(rows.starts, rows.others, rows.places, side.own.numpy(), side.other.numpy(), columns.start, columns.stop),
-            *(side.ridge.numpy(), side.inputs.square().mean(0).numpy(), above.slopes.numpy(), above.levels.numpy()),
-            *(np.float32(above.curvature), above.steps, np.float32(damping)),
-        )
-        self._walk(rows, lambda begin, end: self.walks.descend(begin, end, *whole))
+        if number == 1:
+            descend_together(side, above, damping, ItemSums(self, side))
+        elif self.compiled is None:
+            change = descend_together(side, above, damping, UserSums(self, side))
+            above.logits.add_(self.inner(change, side.inputs))
+        else:
+            columns = side.columns
+            self._walk(
+                self.compiled.descend,
+                *(side.own.numpy(), side.other.numpy(), columns.start, columns.stop, side.ridge.numpy()),
+                *(side.mean_squares.numpy(), above.slopes.numpy(), above.levels.numpy(), np.float32(above.curvature)),
+                *(above.steps, np.float32(damping), above.logits.numpy()),
+            )
 
-    def _walk(self, rows: RowsOf, work: Callable[[int, int], None], part: slice | None = None) -> None:
-        """Do work on parts of about as many rows as there are threads."""
-        begin, end = (0, len(rows)) if part is None else (part.start, part.stop)
-        if self.threads == 1:
-            work(begin, end)
-            return
-        low, high = rows.starts[begin], rows.starts[end]
-        shares = np.linspace(low, high, self.threads + 1)[1:-1]
-        ends = np.unique([begin, *np.clip(np.searchsorted(rows.starts, shares), begin, end), end])
+    def _walk(self, walk: Any, *given: Any) -> None:
+        """Walk over all users, a part at a time."""
+        starts, items = self.sorted.starts, self.sorted.items
+        self.pool.map(lambda part: walk(part.start, part.stop, starts, items, *given), self.parts)
 
-        def quickly(begin: int, end: int) -> None:
-            with no_denormals():
-                work(begin, end)
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(quickly, ends[:-1], ends[1:]))
+class UserSums:
+    """Sums over each user's rows, for descents of all users together.
+
+    Parameters
+    ----------
+    rows
+        All rows.
+    side
+        The users'.
+    """
+
+    def __init__(self, rows: Rows, side: Side) -> None:
+        self.rows, self.side = rows, side
+
+    def of_inputs(self, values: Tensor) -> Tensor:
+        """Add up values times what users are multiplied by: shape (n, k)."""
+        return self._gather(self.side.inputs, values)
+
+    def of(self, values: Tensor) -> Tensor:
+        """Add up values: shape (n,)."""
+        return self._gather(torch.ones(len(self.side.other), 1), values).squeeze(1)
+
+    def along(self, directions: Tensor) -> Tensor:
+        """Return how far each row's logit goes along directions of all users."""
+        return self.rows.inner(directions, self.side.inputs)
+
+    def _gather(self, items: Tensor, values: Tensor) -> Tensor:
+        return torch.cat(self.rows.pool.map(lambda part: self.rows.gather(items, values, part), self.rows.parts))
+
+
+class ItemSums(UserSums):
+    """Sums over each item's rows, for descents of all items together."""
+
+    def of_inputs(self, values: Tensor) -> Tensor:
+        """Add up values times what items are multiplied by: shape (m, k)."""
+        return self.rows.push(self.side.other, values, self.side.columns)
+
+    def of(self, values: Tensor) -> Tensor:
+        """Add up values: shape (m,)."""
+        return self.rows.push(torch.ones(len(self.side.other), 1), values).squeeze(1)
+
+    def along(self, directions: Tensor) -> Tensor:
+        """Return how far each row's logit goes along directions of all items."""
+        return self.rows.inner(self.side.other, directions, columns=self.side.columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import torch
@@ -14,7 +14,7 @@ from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import ImputedLabels, PseudoLabels, mean_label
 from verirec.training.solvers import AfterPrediction
-from verirec.training.solvers.sweep.arrays import large_array
+from verirec.training.solvers.sweep.arrays import large_array, row_parts
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.sweeper import Sweeper
@@ -54,8 +54,8 @@ class SweepSolver:
             # The best state may be any.
             self.validation_interval = 1
         self.factors = {name: self.sweeper.factors(learner) for name, learner in models.by_name.items()}
-        batch = self.sweeper.batch
-        level = float(mean_label(objective.correction.labels(batch), objective.row_weights(batch)))
+        self._labels_of: NoiseCorrection | None = None
+        level = float(mean_label(self._labels(), objective.row_weights(self.sweeper.batch)))
         with torch.no_grad():
             for factors in self.factors.values():
                 factors.start_from(_logit(level))
@@ -85,37 +85,50 @@ class SweepSolver:
             losses = {"loss": self._rows_alone()}
         elif imputed.constant is not None:
             label = float(imputed.constant)
-            at_rows = large_array(len(self.data.log)).fill_(label)
-            losses = {"loss": self._rows_and_grid(OneLabel(label), at_rows)}
+            losses = {"loss": self._rows_and_grid(OneLabel(label), lambda part: torch.tensor(label))}
         else:
             g = self.factors["imputation"]
             logits = self.sweeper.rows.logits(g)
-            losses = {"loss": self._rows_and_grid(Sigmoids(g), torch.sigmoid(logits, out=large_array(len(logits))))}
+            losses = {"loss": self._rows_and_grid(Sigmoids(g), lambda part: torch.sigmoid(logits[part]))}
         self.correct(after_prediction(lambda: self.data.sample_batch(epoch)))
         if imputed is not None and imputed.constant is None:
             losses["imputation_loss"] = self._squares(imputed, logits)
         return losses
 
+    def _labels(self) -> Tensor:
+        """Return the rows' corrected labels, worked out once for each correction."""
+        if self._labels_of is not self.objective.correction:
+            self._labels_of = self.objective.correction
+            self._corrected = self._labels_of.labels(self.sweeper.batch)
+        return self._corrected
+
     def _rows_alone(self) -> Tensor:
         """Improve f where no error is imputed; returns the loss as it was."""
-        batch = self.sweeper.batch
-        labels = self.objective.correction.labels(batch)
-        weights = self.objective.row_weights(batch).expand_as(labels).contiguous()
+        labels = self._labels()
+        weights = self.objective.row_weights(self.sweeper.batch).expand_as(labels).contiguous()
         return self.sweeper.on_rows(self.factors["prediction"], CrossEntropy(weights, weights * labels))
 
-    def _rows_and_grid(self, everywhere: Sigmoids, at_rows: Tensor) -> Tensor:
-        """Improve f, given g of the grid and of the rows, the latter overwritten; returns the loss as it was."""
-        batch = self.sweeper.batch
-        linear = at_rows.neg_().add_(self.objective.correction.labels(batch)).mul_(self.objective.row_weights(batch))
+    def _rows_and_grid(self, everywhere: Sigmoids, at_rows: Callable[[slice], Tensor]) -> Tensor:
+        """Improve f, given g of the grid and of some rows; returns the loss as it was."""
+        labels = self._labels()
+        weights, linear = self.objective.row_weights(self.sweeper.batch).expand_as(labels), large_array(len(labels))
+
+        def work(part: slice) -> None:
+            torch.mul(labels[part] - at_rows(part), weights[part], out=linear[part])
+
+        self.sweeper.rows.pool.map(work, row_parts(len(labels)))
         return self.sweeper.on_grid(self.factors["prediction"], everywhere, linear)
 
     def _squares(self, imputed: ImputedLabels, logits: Tensor) -> Tensor:
-        """Improve g, given its logits on the rows, which are overwritten; returns its loss as it was."""
-        batch, correction = self.sweeper.batch, self.objective.correction
-        weights = correction.loss.label_effect(self.sweeper.rows.logits(self.factors["prediction"])).square_()
-        weights.mul_(imputed.weights(batch.weights)).mul_(imputed.scale)
-        squares = Squares(weights, correction.labels(batch))
-        return self.sweeper.on_rows(self.factors["imputation"], squares, logits)
+        """Improve g, given its logits on the rows, which follow it; returns its loss as it was."""
+        effect, given = self.objective.correction.loss.label_effect, self.sweeper.batch.weights
+        of_f = self.sweeper.rows.logits(self.factors["prediction"])
+
+        def work(part: slice) -> None:
+            torch.mul(effect(of_f[part]).square_(), imputed.weights(given[part]) * imputed.scale, out=of_f[part])
+
+        self.sweeper.rows.pool.map(work, row_parts(len(of_f)))
+        return self.sweeper.on_rows(self.factors["imputation"], Squares(of_f, self._labels()), logits)
 
 
 def _logit(share: float) -> float:

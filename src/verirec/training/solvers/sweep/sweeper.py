@@ -48,8 +48,9 @@ class Sweeper:
         self.batch: Batch = every
         """All rows, in the order of users."""
         self.change = float("inf")
-        self._warm = torch.ones(n_items, dtype=torch.bool)
-        self._warm[data.cold[1]] = False
+        warm = torch.ones(n_items, dtype=torch.bool)
+        warm[data.cold[1]] = False
+        self._warm = warm.nonzero().squeeze(1)
 
     def begin(self, sweep: int) -> None:
         """Get ready for a sweep."""
@@ -74,17 +75,22 @@ class Sweeper:
         logits
             Of the rows as the model is now, if they are known; overwritten.
         """
-        sides = [(number, side) for number, side in enumerate(factors.sides) if side.ridge.numel()]
-        improvements = [partial(self.rows.descend, side, number) for number, side in sides]
+        improvements = [
+            (partial(self.rows.descend, side, number), number == 0)
+            for number, side in enumerate(factors.sides)
+            if side.ridge.numel()
+        ]
         if factors.features is not None:
-            improvements.append(partial(improve_features, factors, self.rows))
+            improvements.append((partial(improve_features, factors, self.rows), False))
         if factors.covariates is not None:
-            improvements.append(partial(improve_covariates, factors.covariates))
+            improvements.append((partial(improve_covariates, factors.covariates), False))
         before, values = self._state(factors), []
-        z = self.rows.logits(factors) if logits is None else logits
-        for number, improve in enumerate(improvements):
-            above = loss.above(self.rows.logits(factors, z) if number else z)
+        z, known = logits, logits is not None
+        for improve, logits_follow in improvements:
+            z = z if known and z is not None else self.rows.logits(factors, z)
+            above = loss.above(z, self.rows.pool)
             improve(above, self.damping if isinstance(loss, CrossEntropy) else 1.0)
+            known = logits_follow
             values.append(above.value)
         factors.centre()
         self._measure(factors, before)
@@ -92,7 +98,7 @@ class Sweeper:
 
     def _state(self, factors: FactorBlocks) -> Tensor:
         """Return all parameters but the users', which follow from the others: of items that have rows, and of all."""
-        warm = factors.sides[1].parameters[self._warm]
+        warm = factors.sides[1].parameters.index_select(0, self._warm)
         whole = [] if factors.features is None else [one.reshape(-1) for one in factors.features.weights]
         whole += [] if factors.covariates is None else [factors.covariates.weights]
         return torch.cat([warm.reshape(-1), torch.tensor([factors.constant]), *whole])
@@ -116,16 +122,9 @@ class Sweeper:
             if side.ridge.numel() == 0:
                 continue
             grid = GridGradient(f, g, number, self._chosen(number))
-            steps = _inverse(CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
-            for part in grid.parts():
-                of_rows = self.rows.gather(side.other, number, linear, part)
-                if side is first:
-                    loss -= of_rows.flatten() @ side.own[part].flatten()
-                own = side.parameters[part]
-                slope = grid.of(part) - of_rows[:, side.columns]
-                own.addmm_(slope.addcmul_(own, side.ridge), steps, alpha=-self.damping)
-            if side is first:
-                loss += n_cells * grid.loss()
+            loss += n_cells * grid.loss() if side is first else 0.0
+            of_rows = self._side_on_grid(grid, number, linear)
+            loss -= of_rows if side is first else 0.0
         if first is None:
             loss -= linear @ self.rows.inner(factors.users, factors.items)
         if factors.features is not None:
@@ -136,6 +135,22 @@ class Sweeper:
         factors.centre()
         self._measure(factors, before)
         return loss / n_cells
+
+    def _side_on_grid(self, grid: GridGradient, number: int, linear: Tensor) -> Tensor:
+        """Improve a side, given the grid's gradient; gives the sum over rows of b z as it was, without the constant."""
+        side = grid.side
+        steps = _inverse(CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
+        pushed = self.rows.push(side.other, linear) if number else None
+
+        def improve(part: slice) -> Tensor:
+            of_rows = self.rows.gather(side.other, linear, part) if pushed is None else pushed[part]
+            was = of_rows.reshape(-1) @ side.own[part].reshape(-1)
+            own = side.parameters[part]
+            slope = grid.of(part).sub_(of_rows[:, side.columns]).addcmul_(own, side.ridge)
+            own.addmm_(slope, steps, alpha=-self.damping)
+            return was
+
+        return torch.stack(self.rows.pool.map(improve, grid.parts())).sum(dtype=torch.float64)
 
     def _chosen(self, number: int) -> Tensor | None:
         """Draw those of the other side that stand for all of it."""

@@ -1,0 +1,84 @@
+"""Work on many parts by threads: results in order, and the same whatever the number of threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from threading import RLock
+from typing import Any, Final, TypeVar
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def usable_cores() -> int:
+    """Count the processor's cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def mapped(
+    function: Callable[[Part], Result], parts: Sequence[Part], *, threads: int | None = None
+) -> Iterator[Result]:
+    """Apply a function to each part, by as many threads as there are cores; results in the order of the parts.
+
+    For functions that spend their time inside NumPy, which lets go of the lock there. Meanwhile a matrix product keeps
+    to its own thread: products that each start threads of their own wait for each other.
+
+    Examples
+    --------
+    >>> list(mapped(len, ["a", "bcd"]))
+    [1, 3]
+    """
+    count = min(usable_cores() if threads is None else threads, len(parts))
+    with one_product_thread():
+        if count < 2:
+            yield from map(function, parts)
+            return
+        with ThreadPoolExecutor(max_workers=count) as workers:
+            yield from workers.map(function, parts)
+
+
+@contextmanager
+def one_product_thread() -> Iterator[None]:
+    """Hold matrix and scalar products to one thread each, until the last of several walks has ended.
+
+    Around work of many short walks too: to change the number takes longer than a short product.
+    """
+    _PRODUCTS.enter()
+    try:
+        yield
+    finally:
+        _PRODUCTS.leave()
+
+
+class _ProductThreads:
+    """The threads of the libraries behind NumPy's products, of which each walk wants one."""
+
+    def __init__(self) -> None:
+        self._lock, self._walks = RLock(), 0
+        self._before: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._walks += 1
+            if self._walks == 1:
+                self._before = _libraries().limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self._lock:
+            self._walks -= 1
+            if self._walks == 0:
+                self._before.restore_original_limits()
+
+
+_PRODUCTS: Final = _ProductThreads()
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController  # Looks through all libraries that are loaded.
+
+    return ThreadpoolController()
