@@ -81,13 +81,8 @@ class RankingLoss(Criterion):
     def parts(self, logits: Array, fold: int) -> Array:
         """Return half of the share of rows of the other class that come out on the wrong side, over its class."""
         rows = self.rows[fold]
-<<<<<<< HEAD
         z, liked = logits[rows], self.labels[rows] == 1
-        ranks, parts = rankdata(z), np.zeros(len(rows))
-=======
-        z, liked = logits[rows], self.log.labels[rows] == 1
         ranks, parts = _midranks(z), np.zeros(len(rows))
->>>>>>> main
         n_liked, n_other = int(liked.sum()), int((~liked).sum())
         if not n_liked or not n_other:
             return parts
