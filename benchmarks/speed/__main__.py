@@ -47,7 +47,8 @@ def line(one: Result, wall: float) -> str:
     """Say what a case found, in a line."""
     figures = ", ".join(f"{name} {one.least(name, 'cpu'):.3g} ({one.least(name, 'wall'):.3g})" for name in one.rounds)
     missing = "".join(f"; without {name}: {reason}" for name, reason in one.left_out.items())
-    return f"{one.name} [{wall:.0f} s]: {figures}{missing}"
+    busy = f"; others used {one.busy:.0%} of the machine" if one.rounds and one.busy >= 0.1 else ""
+    return f"{one.name} [{wall:.0f} s]: {figures}{missing}{busy}"
 
 
 def run_all(cases: list[Case], results: Results, out: Path) -> bool:

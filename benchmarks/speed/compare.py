@@ -9,10 +9,11 @@ others by their CPU seconds, and only on the same kind of machine.
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.speed.results import Result, Results, total
+from benchmarks.speed.results import Result, Results
 
 LEAST_NOISE = 0.05
 """A change by less is none: rounds within one process agree better than processes do."""
@@ -47,8 +48,8 @@ def change(old: Result, new: Result, same_machine: bool) -> Change | None:
     if not shared and not same_machine:
         return None
     contenders = [new.ours, *shared[:1]]
-    noise = total([one.noise(name, "cpu") for one in (old, new) for name in contenders if name in one.rounds])
-    noise = max(LEAST_NOISE, 0.0 if noise != noise else noise)
+    spreads = [one.noise(name, "cpu") for one in (old, new) for name in contenders if name in one.rounds]
+    noise = max(LEAST_NOISE, math.hypot(*(spread for spread in spreads if not math.isnan(spread))))
     if not shared:
         return Change(new.name, new.least(new.ours, "cpu") / old.least(old.ours, "cpu"), noise, None)
     return Change(new.name, new.ratio(shared[0], "cpu") / old.ratio(shared[0], "cpu"), noise, shared[0])

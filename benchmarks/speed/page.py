@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jinja2
 from benchmarks.speed.case import Target
-from benchmarks.speed.results import Result, Results
+from benchmarks.speed.cases import CASES
+from benchmarks.speed.results import MEASURES, Result, Results
 from benchmarks.speed.run import ROOT
 
 DOCS = ROOT / "docs"
@@ -46,6 +48,12 @@ class Goal:
         unit = {"cpu": "CPU s", "wall": "s", "extra_gb": "GB"}[self.target.measure]
         return unit if self.target.of is None else f"{unit} / {self.target.of}"
 
+    def shown(self, value: float | None) -> str:
+        """Show a figure; a ratio that should be far below 1 as a fraction, 1/60 for sixty times less."""
+        if value is None:
+            return ""
+        return f"1/{1 / value:.0f}" if self.target.of is not None and self.target.at_most < 0.1 else number(value)
+
     @property
     def verdict(self) -> str:
         """Say whether it was met."""
@@ -71,21 +79,10 @@ def _table(head: list[str], rows: Iterator[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _show(value: float | None) -> str:
-    return "" if value is None else number(value)
-
-
 def target_table(now: Results, before: Results | None) -> str:
     """Show all targets, met or missed."""
     rows = (
-        [
-            f"{one.case.title}, {one.case.size}" + (f", threads: {one.case.threads}" if one.case.threads else ""),
-            one.unit,
-            number(one.target.at_most),
-            _show(one.before),
-            _show(one.now),
-            one.verdict,
-        ]
+        [_label(one.case), one.unit, *map(one.shown, (one.target.at_most, one.before, one.now)), one.verdict]
         for one in goals(now, before)
     )
     return _table(["", "in", "at most", "before", "now", ""], rows)
@@ -93,35 +90,41 @@ def target_table(now: Results, before: Results | None) -> str:
 
 def group_table(now: Results, before: Results | None, group: str) -> str:
     """Show a group's cases: a row for each contender, with our CPU time divided by its own, now and before."""
-
-    def rows() -> Iterator[list[str]]:
-        for one in (case for case in now.cases.values() if case.group == group):
-            label = f"{one.title}, {one.size}" + (f", threads: {one.threads}" if one.threads else "")
-            for place, name in enumerate(one.rounds):
-                ratio = "" if place == 0 else number(one.ratio(name, "cpu"))
-                cpu, wall = (number(one.least(name, measure)) for measure in ("cpu", "wall"))
-                extra = number(max(0.0, one.least(name, "extra_gb")))
-                earlier = _before(before, one.name, name, place)
-                yield [
-                    label if place == 0 else "",
-                    f"**{name}**" if place == 0 else name,
-                    cpu,
-                    wall,
-                    extra,
-                    ratio,
-                    earlier,
-                ]
-
+    cases = [one for one in now.cases.values() if one.group == group]
+    rows = (_row(one, name, before and before.cases.get(one.name)) for one in cases for name in one.rounds)
     head = ["", "", "CPU s", "wall s", "GB", "ours / it, CPU", "before"]
-    return _table(head, rows()) if any(one.group == group for one in now.cases.values()) else "Not measured yet."
+    return _table(head, rows) if cases else "Not measured yet."
 
 
-def _before(before: Results | None, case: str, contender: str, place: int) -> str:
-    """Show the first contender's CPU seconds before, or its ratio to another then."""
-    found = None if before is None else before.cases.get(case)
-    if found is None or contender not in found.rounds:
-        return ""
-    return f"{number(found.least(contender, 'cpu'))} s" if place == 0 else number(found.ratio(contender, "cpu"))
+def _row(one: Result, name: str, before: Result | None) -> list[str]:
+    """Show a contender; the first with the case's title and its own CPU seconds before, the others with ratios."""
+    cpu, wall, extra = (one.least(name, measure) for measure in MEASURES)
+    figures = [number(cpu), number(wall), number(extra) if extra > 0.005 else ""]
+    known = before if before is not None and name in before.rounds else None
+    if name == one.ours:
+        earlier = "" if known is None else f"{number(known.least(name, 'cpu'))} s"
+        return [_label(one), f"**{name}**", *figures, "", earlier]
+    earlier = "" if known is None else number(known.ratio(name, "cpu"))
+    return ["", name, *figures, number(one.ratio(name, "cpu")), earlier]
+
+
+def _label(one: Result) -> str:
+    threads = {None: "", 1: ", one thread"}.get(one.threads, f", {one.threads} threads")
+    return f"{one.title}, {one.size}{threads}"
+
+
+def _figure(now: Results, case: str, of: str | None = None) -> str:
+    """Show a case's CPU seconds, or their ratio to another contender's, in prose; "?" where it was not measured."""
+    one = now.cases.get(case)
+    if one is None or (of is not None and of not in one.rounds):
+        return "?"
+    return number(one.least(one.ours, "cpu") if of is None else one.ratio(of, "cpu"))
+
+
+def _nanoseconds(now: Results, case: str, rows: float) -> str:
+    """Show a case's CPU nanoseconds a row."""
+    one = now.cases.get(case)
+    return "?" if one is None else number(one.least(one.ours, "cpu") / rows * 1e9)
 
 
 def rendered(template: str, now: Results, before: Results | None) -> str:
@@ -135,6 +138,8 @@ def rendered(template: str, now: Results, before: Results | None) -> str:
         targets=target_table(now, comparable),
         goals=goals(now, comparable),
         table=lambda group: group_table(now, comparable, group),
+        figure=partial(_figure, now),
+        nanoseconds=partial(_nanoseconds, now),
     )
 
 
@@ -164,6 +169,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, default=DOCS / "speed" / "before.json")
     options = parser.parse_args()
     now = Results.load(options.now)
+    now.cases = {name: now.cases[name] for name in CASES if name in now.cases}
     before = Results.load(options.before) if options.before.exists() else None
     template = (Path(__file__).parent / "speed.md.jinja").read_text()
     (DOCS / "speed.md").write_text(rendered(template, now, before))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -12,7 +13,6 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from benchmarks.speed.case import Case, Measure, Target
 from benchmarks.speed.run import Found
 
@@ -65,6 +65,16 @@ class Result:
         least, *more = sorted(self.rounds[contender][measure])
         return (more[0] - least) / least if more else float("nan")
 
+    @property
+    def busy(self) -> float:
+        """The share of the machine that others used in the least round of a contender, at most, as far as is known."""
+        known = [one for one in map(self._others, self.rounds) if not math.isnan(one)]
+        return max(known, default=0.0)
+
+    def _others(self, contender: str) -> float:
+        figures = self.rounds[contender]
+        return figures.get("others", [math.nan] * len(figures["cpu"]))[figures["cpu"].index(min(figures["cpu"]))]
+
     def figure(self, target: Target) -> float | None:
         """Return what a target speaks of, if it was measured."""
         if target.of is None:
@@ -103,6 +113,11 @@ class Results:
         else:
             self.left_out[result.name] = "; ".join(result.left_out.values())
         self.date = datetime.now(UTC).date().isoformat()
+
+    @property
+    def busy(self) -> list[str]:
+        """Names of the cases that were measured while others used a tenth of the machine or more."""
+        return [name for name, one in self.cases.items() if one.busy >= 0.1]
 
     @property
     def revisions(self) -> list[str]:
@@ -185,8 +200,3 @@ def revision() -> str:
         return "unknown"
     changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, text=True, check=False)
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
-
-
-def total(figures: list[float]) -> float:
-    """Add relative errors that do not depend on each other; nothing is known where one is not."""
-    return float(np.sqrt(np.sum(np.square(figures))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 from benchmarks.speed.case import Taken
 
 _STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_PROCESSORS = Path("/proc/stat")
+_SHORTEST = 0.5
+"""Seconds: the system counts what processors do in hundredths."""
 
 
 class Watch:
@@ -53,6 +57,29 @@ class Memory:
     def extra(self) -> float:
         """Return the peak since, beyond what was held then; not a number where the system does not tell."""
         return float("nan") if self.before != self.before else _gigabytes("VmHWM") - self.before
+
+
+class Others:
+    """The share of the machine's processors that others used since this was made: a busy machine's figures are poor."""
+
+    def __init__(self) -> None:
+        self.watch, self.busy = Watch(), _busy()
+
+    def share(self) -> float:
+        """Return it; not a number where the system does not tell, or only to the nearest tick."""
+        wall, own = self.watch.taken()
+        if wall < _SHORTEST:
+            return float("nan")
+        share = (_busy() - self.busy - own) / (wall * (os.cpu_count() or 1))
+        return max(0.0, share) if share == share else share
+
+
+def _busy() -> float:
+    """Return the seconds that all processors have worked, the host's taking them away included."""
+    if not _PROCESSORS.exists():
+        return float("nan")
+    user, nice, system, _, _, *interrupts = map(int, _PROCESSORS.read_text().splitlines()[0].split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu() -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from benchmarks.speed.case import Case, LeftOut, Run, Taken
 from benchmarks.speed.cases import CASES
-from benchmarks.speed.watch import Memory, Watch
+from benchmarks.speed.watch import Memory, Others, Watch
 
 
 class Work:
@@ -34,10 +34,10 @@ class Work:
 
 def measured(run: Run) -> dict[str, object]:
     """Run it, and say what it took."""
-    memory, watch = Memory(), Watch()
+    memory, others, watch = Memory(), Others(), Watch()
     result = run()
     taken = result if isinstance(result, Taken) else watch.taken()
-    return {**taken._asdict(), "extra_gb": memory.extra()}
+    return {**taken._asdict(), "extra_gb": memory.extra(), "others": others.share()}
 
 
 def serve(case: Case, ask: Callable[[], str], answer: Callable[[str], object]) -> None:

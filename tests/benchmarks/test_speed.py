@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from dataclasses import replace
 
 import pytest
-from benchmarks.speed import page
+from benchmarks.speed import compare, page
+from benchmarks.speed import results as files
 from benchmarks.speed.__main__ import chosen, results_in
 from benchmarks.speed.case import Case, LeftOut, Taken, Target
 from benchmarks.speed.cases import CASES
@@ -121,6 +123,12 @@ def test_a_target_is_met_missed_or_not_measured(target, met):
     assert result([1.0, 1.1], [2.0, 2.1]).met(target) is met
 
 
+def test_a_busy_machine_is_told():
+    one = result([1.0, 2.0])
+    one.rounds["ours"]["others"] = [0.3, 0.0]
+    assert results(one, result([1.0], name="group/calm")).busy == ["group/one"]
+
+
 def test_a_file_keeps_all_and_takes_in_more(tmp_path):
     path = tmp_path / "new" / "bench.json"
     first = results(result([1.0], targets=[Target(0.5, "theirs", "wall")]), result([2.0], name="group/two"))
@@ -172,6 +180,8 @@ def test_the_page_says_what_the_file_has():
     assert "| a title, a size | CPU s / theirs | 0.2 | 0.5 | 0.25 | **missed** |" in text
     assert "| a title, a size | CPU s | 7.00 | 0.5 | 0.25 | met |" in text
     assert "|  | theirs | 1.00 | 1.00 | 0.5 | 0.25 | 0.5 |" in text
+    far = results(result([0.25], [20.0], targets=[Target(1 / 60, "theirs")]))
+    assert "| 1/60 |  | 1/80 | met |" in page.rendered("{{ targets }}", far, None)
     elsewhere = replace(before, machine={"processor": "another"})
     assert "| CPU s | 7.00 |  | 0.25 | met |" in page.rendered("{{ targets }}", now, elsewhere)
 
@@ -203,3 +213,9 @@ def test_clocks_start_at_nought_and_the_first_lap_is_left_out():
 
 def test_a_machine_has_no_name():
     assert set(machine()) == {"processor", "vectors", "cache", "cores", "memory_gb", "system"}
+
+
+@pytest.mark.parametrize("module", [compare, page, files])
+def test_examples_hold(module):
+    assert doctest.testmod(module).attempted
+    assert not doctest.testmod(module).failed

@@ -33,13 +33,21 @@ def test_a_quick_look_at_coat_leaves_tables_pictures_and_a_page(real_data, run, 
     assert (code, errors) == (0, "")
 
 
+def test_one_trial_and_one_seed_leave_a_page_too(real_data, run, tmp_path):
+    arguments = ("--methods", "mf", "--forms", "constants", "--trials", "1", "--seeds", "1", "--no-auto")
+    code, _, errors = run("reproduce", "table2", *arguments, "--data", real_data("coat"), "--out", tmp_path)
+    assert (code, errors) == (0, "")
+    assert (tmp_path / "report.html").is_file()
+    assert not (tmp_path / "spread.png").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--dataset", "netflix"), "dataset must be one of coat, kuairec, yahoo-r3; got 'netflix'"),
         (("--methods", "mf,svd"), "method must be one of cvib, damf, "),
         (("--methods", ","), "methods must name some of the catalogue; got none"),
-        (("--forms", "deep"), "form must be one of constants, features, paper; got 'deep'"),
+        (("--forms", "deep"), "form must be one of constants, exposure, features, paper; got 'deep'"),
         (("--protocol", "cheating"), "protocol must be one of honest, unbiased-validation; got 'cheating'"),
         (("--seeds", "0"), "seeds must be a whole number from 1"),
         (("--trials", "0"), "trials must be a whole number from 1"),

@@ -479,7 +479,7 @@ TRAIN_MISTAKES = [
     (("strings.csv", "--survey", "nope.csv"), "no file 'nope.csv'"),
     (("strings.csv", "--user-features", "nope.csv"), "no file 'nope.csv'"),
     (("strings.csv", "--user-features", "things.csv"), "things.csv, must have the id column 'user'; it has item, tags"),
-    (("strings.csv", "--user-features", "some_people.csv"), "column 'user' has ids outside the catalogue"),
+    (("strings.csv", "--user-features", "some_people.csv"), "column 'user' has ids that user_features lacks"),
     (("strings.csv", "--user-features", "odd_people.csv"), "'age' must hold numbers, as most .* has 'old'"),
     (("strings.csv", "--survey", "strange.csv"), "strange.csv: "),
     (("strings.csv", "--audit", "audit_integers.csv"), "audit_integers.csv: "),

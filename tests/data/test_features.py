@@ -58,7 +58,7 @@ def test_a_table_of_ids_alone_gives_no_features_but_a_catalogue():
 
 
 BAD_FEATURES = [
-    (pa.table({"item": [7], "x": [1]}), {}, UnknownIdError, r"^column 'item' has ids outside the catalogue .* 9$"),
+    (pa.table({"item": [7], "x": [1]}), {}, UnknownIdError, r"^column 'item' has ids that item_features lacks .* 9$"),
     (pa.table({"item": ["7", "9"], "x": [1, 2]}), {}, UnknownIdError, r"^column 'item': integers .*strings"),
     (
         pa.table({"item": [7, 9], "x": [1, 2]}),
@@ -256,7 +256,7 @@ def test_a_constant_column_is_said_to_say_nothing():
         ("ragged.csv", "item,x\n7,1\n9\n", FileFormatError, "ragged.csv is not a readable csv file"),
         ("other.csv", "thing,x\n7,1\n", ColumnError, "other.csv, must have the id column 'item'; it has thing"),
         ("blank.csv", "item,x\n7,1\n,2\n", MissingValueError, "blank.csv, column 'item' has missing values in 1 of 2"),
-        ("few.csv", "item,x\n7,1\n8,2\n", UnknownIdError, "column 'item' has ids outside the catalogue .* 9$"),
+        ("few.csv", "item,x\n7,1\n8,2\n", UnknownIdError, "column 'item' has ids that item_features lacks .* 9$"),
         ("words.csv", "item,x\n7,1\n9,2\n8,old\n", DataError, "column 'x' must hold numbers, as most .* has 'old'"),
     ],
 )

@@ -14,6 +14,8 @@ from refusals import check_refusal
 from verirec.exceptions import NotFittedError, ParameterError, TrainingError
 from verirec.methods import MF, OMEDR, Auto, tune
 from verirec.methods.criteria import Gain, ProbabilityLoss, RankingLoss
+from verirec.methods.search import Budget, Search, Trial
+from verirec.methods.survey_choice import LevelledLoss, chosen_by_survey
 
 RATES = vr.NoiseRates(0.1, 0.1)
 WORLD = vr.simulate.world(80, 60, observed=0.25, noise_rates=RATES, random_state=1)
@@ -118,6 +120,68 @@ def test_a_survey_is_asked_where_the_log_cannot_tell():
         assert 0 <= auto.report_.search["chosen"] < 10
 
 
+def surveyed(best_on_survey, *, labels=None):
+    """A search of three trials, the second a little better on the log than the third, and a survey of 100 pairs."""
+    random = np.random.default_rng(0)
+    criterion = RankingLoss(LOG.labels, np.arange(len(LOG)) % 2)
+    search = Search(None, criterion, Budget(3, None), lambda *told: None)
+    truth, noise = random.integers(2, size=100), random.normal(size=(3, 100))
+    on_survey = [noise[0], best_on_survey * truth + noise[1], 4 * truth + noise[2]]
+    common = random.normal(size=len(LOG))
+    for strength, asked in zip((0.0, 1.0, 1.0), on_survey, strict=True):
+        logits = strength * LOG.labels + common
+        if len(search.trials) == 2:  # the first like of all is put last, the last one in the middle
+            liked = np.flatnonzero(LOG.labels)
+            logits[liked[[logits[liked].argmax(), logits[liked].argmin()]]] = -9.0, 0.5
+        search.trials.append(Trial(MF(), {"dim": len(search.trials)}, logits, criterion.losses(logits), asked))
+    cells = np.flatnonzero(~np.isin(np.arange(LOG.n_cells), LOG.users.astype(int) * LOG.n_items + LOG.items))
+    users, items = np.divmod(random.choice(cells, 100, replace=False), LOG.n_items)
+    return search, vr.SurveySample(users, items, truth if labels is None else labels)
+
+
+SURE, UNSURE = Gain(0.05, 0.01), Gain(0.01, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("best_on_survey", "by_log", "chosen"),
+    [
+        pytest.param(-0.5, SURE, 0, id="a-gain-that-random-pairs-do-not-show-is-none"),
+        pytest.param(0.3, SURE, 2, id="both-say-so-and-the-survey-picks-among-near-equals"),
+        pytest.param(0.3, UNSURE, 0, id="neither-is-sure"),
+        pytest.param(3.0, UNSURE, 2, id="the-survey-is-sure"),
+    ],
+)
+def test_with_a_survey_the_survey_decides(best_on_survey, by_log, chosen):
+    search, survey = surveyed(best_on_survey)
+    verdict = chosen_by_survey(search, survey, LOG, search.trials[0], by_log)
+    assert search.trials.index(verdict.chosen) == chosen
+    assert (verdict.gain.value > 0) == (best_on_survey > 0)
+
+
+@pytest.mark.parametrize(("by_log", "chosen"), [(SURE, 1), (UNSURE, 0)])
+def test_a_survey_of_one_class_leaves_it_to_the_log(by_log, chosen):
+    search, survey = surveyed(3.0, labels=np.ones(100, int))
+    verdict = chosen_by_survey(search, survey, LOG, search.trials[0], by_log)
+    assert (search.trials.index(verdict.chosen), verdict.gain) == (chosen, None)
+
+
+def test_a_survey_of_one_class_is_said_to_be_one():
+    survey = vr.SurveySample([0, 1, 2, 3], [5, 6, 7, 8], [1, 1, 1, 1])
+    with pytest.warns(vr.exceptions.SurveyWarning, match="surveyed pairs are liked: they tell the level alone"):
+        auto = Auto(folds=2, trials=2).fit(LOG, survey=survey)
+    assert auto.report_.search["survey"] is None
+
+
+def test_the_surveys_loss_is_that_of_probabilities_that_were_put_right():
+    random = np.random.default_rng(0)
+    z = random.normal(size=4000)
+    labels = (random.random(4000) < 1 / (1 + np.exp(-(2 * z - 1)))).astype(np.int8)
+    judge = LevelledLoss(labels, np.zeros(4000, int))
+    exact = np.mean(np.logaddexp(0, 2 * z - 1) - labels * (2 * z - 1))
+    assert judge.losses(z)[0] == pytest.approx(exact, abs=1e-3)
+    assert judge.losses(3 * z + 5)[0] == pytest.approx(exact, abs=1e-3)
+
+
 def test_a_stopped_search_goes_on_to_the_same_end(tmp_path):
     file, heard = tmp_path / "search.safetensors", []
 
@@ -194,7 +258,7 @@ def test_any_method_can_be_tuned():
 def test_the_ranking_criterion_is_the_auc_and_its_error_that_of_a_bootstrap():
     random, folds = np.random.default_rng(0), np.zeros(len(LOG), int)
     folds[::2] = 1
-    criterion = RankingLoss(LOG, folds)
+    criterion = RankingLoss(LOG.labels, folds)
     one = random.normal(size=len(LOG)) + 0.8 * LOG.labels
     two = one + 0.6 * random.normal(size=len(LOG))
     for fold in (0, 1):

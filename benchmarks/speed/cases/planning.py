@@ -25,23 +25,20 @@ def plan_level() -> Run:
 
 
 def propensities() -> Run:
-    """Fit the logistic propensity with features of users and items."""
+    """Fit the logistic propensity to a log that depends on features of users and items."""
     import numpy as np
 
     import verirec as vr
 
-    plain, random = simulated_log(15_400, 1_000, 0.02), np.random.default_rng(0)
-    user_features, item_features = (random.normal(size=(size, 20)) for size in plain.shape)
-    log = vr.FeedbackLog.from_arrays(
-        plain.users,
-        plain.items,
-        plain.labels,
-        n_users=plain.n_users,
-        n_items=plain.n_items,
-        user_features=user_features,
-        item_features=item_features,
-    )
-    return lambda: vr.LogisticPropensity().fit(log)
+    random, (n_users, n_items) = np.random.default_rng(0), (15_400, 1_000)
+    x, y = (random.normal(size=(size, 20)) for size in (n_users, n_items))
+    constants = 0.7 * random.normal(size=(n_users, 1)) + 0.7 * random.normal(size=(1, n_items)) - 4.6
+    logits = x @ (0.05 * random.normal(size=(20, 20))) @ y.T + constants
+    users, items = np.nonzero(random.random(logits.shape) < 1 / (1 + np.exp(-logits)))
+    labels = random.integers(2, size=len(users))
+    sides = {"n_users": n_users, "n_items": n_items, "user_features": x, "item_features": y}
+    log = vr.FeedbackLog.from_arrays(users, items, labels, **sides)
+    return lambda: vr.LogisticPropensity(l2=1.0).fit(log)
 
 
 _ROWS = "3.1 million rows, 154,000 x 10,000"

@@ -123,12 +123,15 @@ def search_lines(search: dict[str, Any]) -> list[str]:
     chosen, reference = trials[search["chosen"]], trials[search["reference"]]
     parameters = ", ".join(f"{name} {value}" for name, value in chosen.items() if name not in _OF_A_TRIAL)
     held_against = "constants alone" if reference.get("model") == "constants" else "where it started"
-    return [
+    lines = [
         f"Tried {len(trials)} ({search['stopped']}), judged by {search['criterion']}, {search['folds']} folds",
         f"Chosen: {chosen['method']}{': ' if parameters else ''}{parameters}",
         f"The best is better than {held_against} by {guard['gain']:.4f}, standard error {guard['standard_error']:.4f}"
         f"{'' if guard['sure'] else ': not established'}",
     ]
+    if (asked := search["survey"]) is not None:
+        lines.append(f"By the survey it is better by {asked['gain']:.4f}, standard error {asked['standard_error']:.4f}")
+    return lines
 
 
 @contextmanager

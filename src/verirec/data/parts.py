@@ -12,6 +12,8 @@ from verirec.data.threads import mapped
 
 _PART: Final = 1 << 20
 """Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
+SHORT: Final = 1 << 16
+"""Entries of a short part: a few float64 arrays of it stay in the processor's second cache."""
 _TOTALLED: Final = 1 << 18
 """Entries that are added up by position at a time, unless there are nearly as many positions."""
 _FEW_PARTS: Final = 4
@@ -37,6 +39,23 @@ def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PA
     """
     parts = list(parts_of(length, size=size))
     return list(mapped(function, parts, threads=1 if len(parts) < _FEW_PARTS else None))
+
+
+def filled(function: Callable[[slice], npt.NDArray[Any]], length: int) -> npt.NDArray[np.float64]:
+    """Make a long array of what a function gives of each short part, by threads; shape (length,).
+
+    Examples
+    --------
+    >>> filled(lambda part: np.arange(part.start, part.stop) / 2, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    whole = np.empty(length)
+
+    def fill(part: slice) -> None:
+        whole[part] = function(part)
+
+    over_parts(fill, length, size=SHORT)
+    return whole
 
 
 def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:

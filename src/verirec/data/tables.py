@@ -86,8 +86,8 @@ def log_columns(
     with ThreadPoolExecutor(max_workers=2) as workers:  # Arrow and NumPy let go of the lock in the long parts.
         of_users = _catalogue("user", all_users, user_table, user, reads[user])
         of_items = _catalogue("item", all_items, item_table, item, reads[item])
-        user_work = workers.submit(_encode, table, user, of_users, from_text)
-        item_work = workers.submit(_encode, table, item, of_items, from_text)
+        user_work = workers.submit(_encode, table, user, of_users, from_text, _where("user", all_users))
+        item_work = workers.submit(_encode, table, item, of_items, from_text, _where("item", all_items))
         (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
     columns: dict[str, Any] = {
         "n_users": len(user_ids),
@@ -127,8 +127,13 @@ def _catalogue(
     return None if features is None else catalogue_of(features, id_column, f"{side}_features")
 
 
+def _where(side: str, all_ids: Any) -> str:
+    """Say of ids that a catalogue does not have what lacks them."""
+    return "outside the catalogue" if all_ids is not None else f"that {side}_features lacks"
+
+
 def _encode(
-    table: pa.Table, name: str, catalogue: IdMap | None, from_text: bool
+    table: pa.Table, name: str, catalogue: IdMap | None, from_text: bool, where: str
 ) -> tuple[npt.NDArray[np.int32], IdMap]:
     # Ids of a text file stay text if that is what the catalogue has.
     to_integers = from_text and (catalogue is None or not is_text(catalogue.arrow().type))
@@ -140,8 +145,7 @@ def _encode(
     if unknown.size:
         first = ids.ids(codes[unknown[:1]]).tolist()[0]
         raise UnknownIdError(
-            f"column {name!r} has ids outside the catalogue in {rows_in_words(unknown, len(codes))}; "
-            f"the first is {short(first)}"
+            f"column {name!r} has ids {where} in {rows_in_words(unknown, len(codes))}; the first is {short(first)}"
         )
     return found[codes], catalogue
 

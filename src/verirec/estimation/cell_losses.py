@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.grid import Grid
+from verirec.data.parts import filled
 from verirec.data.predictions import LinkedFactors
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
@@ -126,10 +127,20 @@ class CellLosses:
         raw = self.predictions.cells(users, items)
         return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
 
+    def _by_parts(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        negative = np.empty(len(users))
+
+        def differences(part: slice) -> Array:
+            negative[part], difference = self.cells(users[part], items[part])
+            return difference
+
+        difference = filled(differences, len(users))
+        return negative, difference
+
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both for single pairs."""
         try:
-            return self.cells(users, items)
+            return self._by_parts(users, items) if self.parallel else self.cells(users, items)
         except PredictionError:
             values = self._clipped(self.predictions.cells(users, items))
             if self.counts_grid:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import over_parts, totals
+from verirec.data.parts import SHORT, filled, over_parts, totals
 from verirec.estimation.inputs import Rates
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import CorrectedLabels, correct_labels
@@ -23,8 +23,6 @@ from verirec.nuisance.propensities.base import VarianceChange
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
-_PART: Final = 1 << 16
-"""Rows of a part: its few float64 arrays stay in the processor's second cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +60,16 @@ class LoggedPairs:
     @cached_property
     def p(self) -> Array:
         """Propensities, shape (n,)."""
-        return self.propensities.at(self.log.users, self.log.items)
+        users, items = self.log.users, self.log.items
+        if not self.propensities.parallel:
+            return self.propensities.cells(users, items)
+        return filled(lambda at: self.propensities.cells(users[at], items[at]), len(self.log))
 
     @cached_property
     def weights(self) -> Array:
         """1/p."""
-        return np.asarray(1 / self.p)
+        p = self.p
+        return filled(lambda at: 1 / p[at], len(p))
 
     @cached_property
     def importance(self) -> Array | None:
@@ -162,7 +164,8 @@ class Rows:
     @cached_property
     def errors(self) -> Array:
         r"""e of each row, or the surrogate :math:`\tilde e`."""
-        return np.asarray(self.if_negative + self.labels.values * self.difference)
+        labels = self.labels.values
+        return filled(lambda at: self.if_negative[at] + labels[at] * self.difference[at], len(labels))
 
     @property
     def n_cells(self) -> int:
@@ -186,7 +189,7 @@ class Rows:
     def over_parts(self, function: Callable[[RowPart], Any]) -> list[Any]:
         """Apply a function to all rows, part by part, by threads; results in order."""
         self.part(slice(0, 0))  # What is worked out once is so before threads ask for it.
-        return over_parts(lambda at: function(self.part(at)), len(self.log), size=_PART)
+        return over_parts(lambda at: function(self.part(at)), len(self.log), size=SHORT)
 
     def sums(self, function: Callable[[RowPart], tuple[Any, ...]]) -> list[float]:
         """Add up over all rows what a function gives of each part."""
@@ -194,13 +197,8 @@ class Rows:
 
     def each(self, function: Callable[[RowPart], Array]) -> Array:
         """Return a number for each row, worked out part by part; shape (n,)."""
-        whole = np.empty(len(self.log))
-
-        def fill(part: RowPart) -> None:
-            whole[part.at] = function(part)
-
-        self.over_parts(fill)
-        return whole
+        self.part(slice(0, 0))
+        return filled(lambda at: function(self.part(at)), len(self.log))
 
     def moved(self, step: float) -> Iterator[Rows]:
         """Return, for each uncertain noise rate, the rows with the labels of a rate larger by a step."""

@@ -23,7 +23,8 @@ from verirec.training.fitting import ModelSpec as ModelSpec
 from verirec.training.objective import ImputedLabels as ImputedLabels, Objective as Objective
 from verirec.training.objective import PseudoLabels as PseudoLabels, Step as Step
 from verirec.training.recommendations import Recommendations as Recommendations
-from verirec.training.recommender import Recommender as Recommender, TrainingReport as TrainingReport, load as load
+from verirec.training.recommender import Recommender as Recommender, load as load
+from verirec.training.report import TrainingReport as TrainingReport
 
 catalogue: dict[str, type[Method] | type[Auto]] = {
     one.name: one

@@ -39,16 +39,16 @@ class Criterion(ABC):
 
     Parameters
     ----------
-    log
-        Whose rows were held out in turn.
+    labels
+        Of rows that were held out in turn, as logged, shape (n,).
     folds
         The fold of each row, shape (n,).
     """
 
     name: str
 
-    def __init__(self, log: FeedbackLog, folds: npt.NDArray[np.int64]) -> None:
-        self.log, self.folds = log, folds
+    def __init__(self, labels: npt.NDArray[np.int8], folds: npt.NDArray[np.int64]) -> None:
+        self.labels = labels
         self.rows = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
 
     @abstractmethod
@@ -81,7 +81,7 @@ class RankingLoss(Criterion):
     def parts(self, logits: Array, fold: int) -> Array:
         """Return half of the share of rows of the other class that come out on the wrong side, over its class."""
         rows = self.rows[fold]
-        z, liked = logits[rows], self.log.labels[rows] == 1
+        z, liked = logits[rows], self.labels[rows] == 1
         ranks, parts = _midranks(z), np.zeros(len(rows))
         n_liked, n_other = int(liked.sum()), int((~liked).sum())
         if not n_liked or not n_other:
@@ -92,7 +92,7 @@ class RankingLoss(Criterion):
 
     def variance(self, parts: Array, fold: int) -> float:
         """Add up the variances of both classes' placements."""
-        liked = self.log.labels[self.rows[fold]] == 1
+        liked = self.labels[self.rows[fold]] == 1
         # Each class's placements add up to half of the loss.
         return float(sum(4 * len(one) * one.var() for one in (parts[liked], parts[~liked]) if len(one)))
 
@@ -102,7 +102,9 @@ class ProbabilityLoss(Criterion):
 
     Parameters
     ----------
-    log, folds
+    log
+        All rows.
+    folds
         As in `Criterion`.
     rates
         Noise rates, if any.
@@ -111,16 +113,16 @@ class ProbabilityLoss(Criterion):
     """
 
     def __init__(self, log: FeedbackLog, folds: npt.NDArray[np.int64], rates: Rates | None, weights: Array) -> None:
-        super().__init__(log, folds)
+        super().__init__(log.labels, folds)
         self.name = "snips of held-out rows" if rates is None else "ome-snips of held-out rows"
-        self.labels, self.weights = correct_labels(log.labels, rates, log.users, log.items).values, weights
+        self.corrected, self.weights = correct_labels(log.labels, rates, log.users, log.items).values, weights
 
     def parts(self, logits: Array, fold: int) -> Array:
         """Return each row's share of the weighted mean."""
         rows = self.rows[fold]
         z = np.clip(logits[rows], -MOST_LOGIT, MOST_LOGIT)
         weights = self.weights[rows] / self.weights[rows].sum()
-        return np.asarray(weights * (np.logaddexp(0, z) - self.labels[rows] * z))
+        return np.asarray(weights * (np.logaddexp(0, z) - self.corrected[rows] * z))
 
     def variance(self, parts: Array, fold: int) -> float:
         """Return that of a sum of independent rows."""

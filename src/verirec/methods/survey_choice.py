@@ -1,42 +1,65 @@
-"""A survey decides between what the log cannot tell apart."""
+"""With a survey, the survey decides: it has a veto, a casting vote, and the last word between near equals."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy.special import expit
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.methods.criteria import Array, RankingLoss
+from verirec.methods.criteria import Array, Criterion, Gain, RankingLoss
 from verirec.methods.search import Search, Trial
-from verirec.metrics import auc
 from verirec.nuisance.small_logistic import fit_small
 from verirec.nuisance.surveys import SurveySample
 
 
-def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog) -> Trial:
-    """Return, of the trials within a standard error of the best, the one that predicts the survey best.
+class Verdict(NamedTuple):
+    """What is chosen, and by how much the log's best is better than constants on the survey, if it can tell."""
 
-    Pairs of the survey that are in the log are left out. For probabilities each trial's level and slope are first put
-    right on the survey, as is done in the end.
+    chosen: Trial
+    gain: Gain | None
+
+
+class LevelledLoss(Criterion):
+    """Log loss of logits whose level and slope are first put right on the same labels, as is done in the end."""
+
+    name = "log loss of surveyed pairs"
+
+    def parts(self, logits: Array, fold: int) -> Array:
+        """Return each pair's share of the mean."""
+        labels = self.labels[self.rows[fold]].astype(np.float64)
+        features = np.column_stack([np.ones(len(labels)), logits[self.rows[fold]]])
+        liked = fit_small(features, labels, np.ones(len(labels)), np.array([0.0, 1.0])).liked
+        return -(labels * np.log(liked) + (1 - labels) * np.log1p(-liked)) / len(labels)
+
+    def variance(self, parts: Array, fold: int) -> float:
+        """Return that of a sum of independent pairs."""
+        return float(len(parts) * parts.var())
+
+
+def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog, constants: Trial, by_log: Gain) -> Verdict:
+    """Return constants, or the best of what the log cannot tell apart.
+
+    The log's best must be better than constants on the survey too where the log is sure of it, and surely better there
+    (by two standard errors) where the log is not: held-out rows are what people chose to rate, and a gain on these may
+    be none on random pairs. Then, of the trials within a standard error of the log's best, the one that predicts the
+    survey best. Pairs of the survey that are in the log are left out; where the rest are of one class, the log decides.
     """
     fresh = ~np.isin(cell_keys(survey.users, survey.items, log.n_items), cell_keys(log.users, log.items, log.n_items))
-    labels = np.asarray(survey.labels)[fresh].astype(np.float64)
+    labels, best = np.asarray(survey.labels)[fresh], search.best
     if len(np.unique(labels)) < 2:
-        return search.best
-    best, count = search.best, len(search.criterion.rows)
-    near = []
-    for trial in search.trials:
-        lead = search.criterion.gain([trial.logits] * count, [best.logits] * count)
-        if lead.value <= lead.standard_error:
-            near.append(trial)
-    ranking = isinstance(search.criterion, RankingLoss)
-    return min(near, key=lambda trial: _loss(trial.on_survey[fresh], labels, ranking=ranking))
+        return Verdict(best if by_log.sure else constants, None)
+    kind = RankingLoss if isinstance(search.criterion, RankingLoss) else LevelledLoss
+    judge = kind(labels, np.zeros(len(labels), np.int64))
+    by_survey = judge.gain([constants.on_survey[fresh]], [best.on_survey[fresh]])
+    if not (by_survey.sure or (by_log.sure and by_survey.value > 0)):
+        return Verdict(constants, by_survey)
+    near = [trial for trial in search.trials if _near(search, trial, best)]
+    return Verdict(min(near, key=lambda trial: float(judge.losses(trial.on_survey[fresh])[0])), by_survey)
 
 
-def _loss(logits: Array, labels: Array, *, ranking: bool) -> float:
-    if ranking:
-        return -float(auc(labels, expit(logits)))
-    features = np.column_stack([np.ones(len(logits)), logits])
-    liked = fit_small(features, labels, np.ones(len(labels)), np.array([0.0, 1.0])).liked
-    return float(-(labels * np.log(liked) + (1 - labels) * np.log1p(-liked)).mean())
+def _near(search: Search, trial: Trial, best: Trial) -> bool:
+    count = len(search.criterion.rows)
+    lead = search.criterion.gain([trial.logits] * count, [best.logits] * count)
+    return lead.value <= lead.standard_error

@@ -14,7 +14,8 @@ from verirec.estimation.inputs import Rates
 from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods.parameters import parameters_of, savable_parameters, shown
 from verirec.nuisance.surveys import SurveySample
-from verirec.training.recommender import Recommendations, Recommender, TrainingReport
+from verirec.training.recommender import Recommendations, Recommender
+from verirec.training.report import TrainingReport
 
 
 class Trained(ABC):

@@ -118,7 +118,7 @@ def begun(
     """Begin a search with what the objective goes by."""
     log = folds.log
     weights = 1 / folds.propensities.at(log.users, log.items)
-    criterion: Criterion = RankingLoss(log, folds.number)
+    criterion: Criterion = RankingLoss(log.labels, folds.number)
     if objective == "probability":
         criterion = ProbabilityLoss(log, folds.number, folds.rates, weights)
     file = checking.checkpoint_file(checkpoint)
@@ -134,7 +134,13 @@ def _lasting(method: Trained) -> str:
 
 
 def finished(
-    method: Trained, search: Search, chosen: Trial, reference: Trial, gain: Gain, **parameters: Any
+    method: Trained,
+    search: Search,
+    chosen: Trial,
+    reference: Trial,
+    gain: Gain,
+    by_survey: Gain | None = None,
+    **parameters: Any,
 ) -> Recommender:
     """Train what was chosen on all rows, with some parameters changed, and report the whole search."""
     folds = search.folds
@@ -146,12 +152,12 @@ def finished(
         parameters=method.savable_parameters,
         validation_error=chosen.loss,
         validation_estimator=search.criterion.name,
-        search=described(search, chosen, reference, gain),
+        search=described(search, chosen, reference, gain, by_survey),
     )
     return replace(final.recommender_, report=report)
 
 
-def described(search: Search, chosen: Trial, reference: Trial, gain: Gain) -> dict[str, Any]:
+def described(search: Search, chosen: Trial, reference: Trial, gain: Gain, by_survey: Gain | None) -> dict[str, Any]:
     """Return what was tried and chosen, as JSON can hold it."""
     pairs = len(search.criterion.rows)
 
@@ -169,6 +175,11 @@ def described(search: Search, chosen: Trial, reference: Trial, gain: Gain) -> di
         "chosen": search.trials.index(chosen),
         "parameters": chosen.method.savable_parameters,
         "reference": search.trials.index(reference),
-        "guard": {"gain": gain.value, "standard_error": gain.standard_error, "sure": gain.sure},
+        "guard": _told(gain),
+        "survey": None if by_survey is None else _told(by_survey),
         "trials": [row(trial) for trial in search.trials],
     }
+
+
+def _told(gain: Gain) -> dict[str, Any]:
+    return {"gain": gain.value, "standard_error": gain.standard_error, "sure": gain.sure}

@@ -18,7 +18,8 @@ from verirec.training.data import TrainingData
 from verirec.training.learner import Learner, Learners
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.preparation import Preparation
-from verirec.training.recommender import Recommender, TrainingReport
+from verirec.training.recommender import Recommender
+from verirec.training.report import TrainingReport
 from verirec.training.settings import TrainingSettings
 from verirec.training.solvers.choice import choose_solver
 from verirec.training.starting import (

@@ -14,7 +14,6 @@ from verirec.data.splits import split
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights
 from verirec.exceptions import ParameterError
-from verirec.formatting import short
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
@@ -155,4 +154,4 @@ def _device(name: str) -> torch.device:
         float(found.sum())
         return found.device
     except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
-        raise ParameterError(f"device={short(name)} is not available: {str(error).splitlines()[0]}") from None
+        raise ParameterError(f"device={name!r} is not available: {str(error).splitlines()[0]}") from None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,105 +12,24 @@ import torch
 from scipy.sparse import csr_array
 
 from verirec.checks import whole_number
-from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.ids import IdMap
-from verirec.estimation.curves import PlattCurve
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
-from verirec.formatting import names_in_words, short
-from verirec.losses import GroupedNoiseRates, NoiseRates
-from verirec.models import Model
-from verirec.nuisance.surveys import SurveySample
-from verirec.pages.writing import named_place
-from verirec.training.checkpoints import whole
 from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.levels import level_of
 from verirec.training.model_cells import levelled_cells, predictions_of
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommendations import top_items
-from verirec.training.saving import plain_rates, read_model, read_rates, write_model
+from verirec.training.recommender_files import read_recommender
+from verirec.training.report import TrainingReport
+from verirec.training.saving import plain_rates, write_model
 
-
-@dataclass(frozen=True)
-class TrainingReport:
-    """How a recommender was trained.
-
-    Parameters
-    ----------
-    method, parameters
-        Name of the method, and those of its parameters that a file can hold, as they were then.
-    solver
-        "sweep" or "gradient".
-    history
-        One entry an epoch: losses, learnt noise rates, and the validation error where it was estimated.
-    stopped_because
-        Why training stopped.
-    best_epoch
-        The epoch whose state was kept.
-    validation_error, validation_estimator
-        Of that state, NaN without held-out rows, and the estimator that says it. It is of few rows, too rough to choose
-        methods by: `verirec.estimate` on a held-out log has an interval.
-    penalty_bound
-        The factor penalty from which on the loss surely has a minimum.
-    penalty_factors
-        The factor penalty that was trained with: as given, or as found.
-    start_size
-        Of factors alone: what part of the size that fits the rows best they started at; `None` of all others.
-    search
-        What a search tried and chose, where the parameters were searched for: see `verirec.methods.Auto`.
-    """
-
-    method: str
-    parameters: dict[str, Any]
-    solver: str
-    history: list[dict[str, Any]] = field(repr=False)
-    stopped_because: str
-    best_epoch: int
-    validation_error: float
-    validation_estimator: str | None
-    penalty_bound: float
-    penalty_factors: float
-    start_size: float | None
-    search: dict[str, Any] | None = field(default=None, repr=False)
-
-    @property
-    def trained_with(self) -> dict[str, Any]:
-        """Parameters of the method that trained the model: those that a search chose, where there was one."""
-        found: dict[str, Any] = self.parameters if self.search is None else self.search["parameters"]
-        return found
-
-    @classmethod
-    def read(cls, held: dict[str, Any]) -> Self:
-        """Read back what a file holds of it; what is of another kind is a `TypeError`."""
-        found = {one.name: held[one.name] for one in fields(cls)}
-        if found["validation_error"] is None:
-            found["validation_error"] = np.nan
-        for name, value in found.items():
-            if not isinstance(value, _KINDS[name]):
-                raise TypeError(f"{name} is {short(value)}")
-        report = cls(**found)
-        if not isinstance(report.trained_with["correction"], str):
-            raise TypeError("the parameters name no correction")
-        return report
-
-
-_NUMBER: Final = (int, float)
-_MAYBE_NUMBER: Final = (int, float, type(None))
-_KINDS: Final[dict[str, Any]] = {
-    "method": str,
-    "parameters": dict,
-    "solver": str,
-    "history": list,
-    "stopped_because": str,
-    "best_epoch": int,
-    "validation_error": _NUMBER,
-    "validation_estimator": (str, type(None)),
-    "penalty_bound": _NUMBER,
-    "penalty_factors": _NUMBER,
-    "start_size": _MAYBE_NUMBER,
-    "search": (dict, type(None)),
-}
-"""What the report's fields are in a file."""
+if TYPE_CHECKING:
+    from verirec.data.feature_columns import FeatureScale
+    from verirec.data.ids import IdMap
+    from verirec.estimation.curves import PlattCurve
+    from verirec.losses import GroupedNoiseRates, NoiseRates
+    from verirec.models import Model
+    from verirec.nuisance.surveys import SurveySample
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,33 +260,12 @@ class Recommender:
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}
-        return write_model(named_place(folder), self.model, masks, facts)
+        return write_model(folder, self.model, masks, facts)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Load what `save` wrote; what was changed since, or is of another version, is a `ModelFileError`."""
-        place = named_place(folder)
-        with whole(place):
-            model, masks, facts = read_model(place)
-            if set(masks) != {"cold_users", "cold_items"}:
-                raise ValueError(f"its tensors are not those of such a model: {names_in_words(sorted(masks))}")
-            return cls(
-                model,
-                IdMap.in_order(facts["user_ids"]),
-                IdMap.in_order(facts["item_ids"]),
-                _mask(masks["cold_users"], len(facts["user_ids"])),
-                _mask(masks["cold_items"], len(facts["item_ids"])),
-                read_rates(facts["noise_rates"]),
-                TrainingReport.read(facts),
-                None if facts["calibration"] is None else PlattCurve.read(facts["calibration"]),
-                None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
-            )
-
-
-def _mask(given: torch.Tensor, size: int) -> npt.NDArray[np.bool_]:
-    if given.dtype != torch.bool or given.shape != (size,):
-        raise ValueError(f"a mask must be {size:,} booleans; got {given.dtype} of shape {tuple(given.shape)}")
-    return np.asarray(given.numpy())
+        return cls(*read_recommender(folder))
 
 
 def load(folder: str | Path) -> Recommender:

@@ -17,6 +17,7 @@ from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
+from verirec.pages.writing import named_place
 from verirec.training.checkpoints import read_tensors, write_tensors
 
 TENSORS: Final = "model.safetensors"
@@ -24,13 +25,13 @@ FACTS: Final = "model.json"
 _SIDES: Final = ("user_features", "item_features")
 
 
-def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+def write_model(place: str | Path, model: Model, more: dict[str, Tensor], facts: dict[str, Any]) -> Path:
     """Write a model into a folder, with more tensors and with facts; the JSON last: a folder without it is no model.
 
     Parameters
     ----------
-    folder
-        Made where it is not there.
+    place
+        A folder, made where it is not there.
     model
         One of verirec's own kinds.
     more
@@ -38,6 +39,7 @@ def write_model(folder: Path, model: Model, more: dict[str, Tensor], facts: dict
     facts
         As JSON can hold them.
     """
+    folder = named_place(place)
     if not isinstance(model, FactorModel | NeuralModel):
         raise ParameterError(
             "a module of your own cannot be saved by verirec, which would have to pickle it: save its state_dict()"

@@ -7,16 +7,16 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from verirec.data.cells import CellValues
 from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.covariates import KINDS, Covariates
 from verirec.models.factors import SideInformation
-from verirec.nuisance.exposure import ExposureCovariate
 
 COVARIATES: Final = {"none": (), **{name: (name,) for name in KINDS}, "both": tuple(KINDS)}
 """What the parameter `covariates` stands for."""
 
-Learnt = dict[tuple[int, str], ExposureCovariate]
+Learnt = dict[tuple[int, str], CellValues]
 """Covariates by the fingerprint of the rows that they were learnt from, and by name."""
 
 

@@ -8,7 +8,7 @@ from verirec import FeedbackLog, simulate
 from verirec.losses import NoiseRates
 from verirec.studies.table2 import Problem, Study
 
-STUDY = Study(methods=("mf", "ome-ips"), forms=("constants",), trials=3, seeds=2)
+STUDY = Study(methods=("mf", "ome-ips"), forms=("constants",), by_log=(), trials=3, seeds=2)
 
 
 def small_problem(*, features: bool = False, seed: int = 0) -> Problem:

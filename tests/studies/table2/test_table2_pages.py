@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
 from conftest import REPOSITORY
 from refusals import check_refusal
 from verirec.exceptions import DataError
 from verirec.studies.table2.documents import FOLDERS, PAGES, read_studies, table2_page
-from verirec.studies.table2.facts import advice, claims, corrections
+from verirec.studies.table2.facts import advice, claims, corrections, gain
 from verirec.studies.table2.page import study_markdown, study_page, write_study
 from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.results import read_tables
@@ -85,6 +86,22 @@ def test_a_report_has_all_tables_and_pictures(folder, tmp_path):
     assert study_markdown(tables).count("\n## ") >= len(tables.choices)
     again = read_tables(tmp_path)
     assert len(again.table2) == len(tables.table2)
+
+
+def test_one_trial_leaves_a_report_without_a_spread(tmp_path):
+    tables = read_tables(RESULTS / FOLDERS["coat"])
+    write_study(tmp_path, replace(tables, spread=tables.spread.assign(trials=1)))
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert "What tuning alone moves" not in page
+    assert not (tmp_path / "spread.png").exists()
+
+
+def test_gains_have_the_standard_errors_that_their_p_values_came_from(studies):
+    one = studies.coat.cell("ome-dr", "constants", "auc")
+    found = gain(studies.coat, "ome-dr", "constants", "auc")
+    t_value = found.value / found.error
+    assert 2 * stats.t.sf(abs(t_value), one.seeds - 1) == pytest.approx(one.p_value, rel=1e-6)
 
 
 def test_the_same_tables_make_the_same_report():

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from study_world import small_problem
+from study_world import STUDY, small_problem
 
 from refusals import check_refusal
 from verirec import ConstantPropensity
 from verirec.exceptions import DatasetNotFoundError, NoiseRateError, ParameterError
 from verirec.losses import NoiseRates
 from verirec.methods import catalogue
+from verirec.metrics import evaluate
 from verirec.studies.table2 import Study, Task, load_problem, named_methods
 from verirec.studies.table2.baselines import baseline_scores
 from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.problems import TESTED, _on_complete
-from verirec.studies.table2.single import arguments
+from verirec.studies.table2.single import arguments, run_once
 from verirec.studies.table2.spaces import FORMS, Choice, space_of
 from verirec.studies.table2.tuning import next_setting
 from verirec.studies.table2.weights import Tempered, Weights
@@ -148,6 +149,41 @@ def test_methods_are_read_from_words():
 @pytest.mark.parametrize("nothing", [{"methods": ()}, {"forms": ()}])
 def test_a_study_of_nothing_is_refused(nothing):
     check_refusal(lambda: Study(**nothing), ParameterError, "a study must have at least one method and one form")
+
+
+def test_a_survey_is_of_pairs_that_are_not_tested_on():
+    problem = small_problem()
+    survey, test = problem.survey(0), problem.sliced.train
+    assert set(survey.users).isdisjoint(test.users)
+    truth = {(user, item): label for user, item, label in zip(*_columns(problem.random), strict=True)}
+    assert [truth[pair] for pair in zip(survey.users, survey.items, strict=True)] == survey.labels.tolist()
+
+
+def _columns(log):
+    return log.users, log.items, log.labels
+
+
+@pytest.mark.parametrize("features", [False, True])
+def test_covariates_that_are_shared_between_seeds_train_the_same_model(features):
+    problem, rates = small_problem(features=features), NoiseRates(0.2, 0.1)
+    setting = {"covariates": "both", "epochs": 20, "penalty_factors": 20.0}
+    for seed in (0, 1):
+        log = problem.noisy(rates, seed)
+        found = run_once(problem, STUDY, Task("mf", "exposure"), setting, seed)
+        alone = catalogue["mf"](
+            **arguments(Task("mf", "exposure"), setting, len(log), has_features=features), random_state=seed
+        ).fit(log, propensities=problem.weights.constants)
+        assert found["test"]["log_loss"] == pytest.approx(
+            evaluate(alone.predictions, problem.sliced.train, k=5)["log_loss"], abs=1e-5
+        )
+    assert len(problem._tables) == 2
+
+
+def test_the_forms_differ_in_what_is_trained():
+    kinds = [arguments(Task("mf", form), {"epochs": 30}, 1_000) for form in FORMS]
+    assert [one.get("model", "mf") for one in kinds] == ["mf", "mf", "features", "features"]
+    assert [one.get("covariates") for one in kinds] == [None, None, "none", "both"]
+    assert arguments(Task("mf", "exposure"), {}, 1_000, has_features=False).get("model") is None
 
 
 def test_the_printed_grid_is_trained_by_gradients():

@@ -18,8 +18,10 @@ from study_world import STUDY, lasting, small_problem
 
 from verirec.studies.store import Store
 from verirec.studies.table2 import run_study
+from verirec.studies.table2.findings import SELECTORS, searches
 from verirec.studies.table2.plans import Task
 from verirec.studies.table2.runs import _facts, _missing, claim_of, is_run
+from verirec.studies.table2.spaces import BY_LOG
 from verirec.studies.table2.tuning import best_of, score_of
 
 HERE = str(Path(__file__).parent)
@@ -191,7 +193,28 @@ def test_the_honest_protocol_holds_rows_out_and_estimates_on_them(tmp_path):
     results = run_study(small_problem(), study, tmp_path, workers=1)
     for task, trials in results.trials.items():
         for row in trials:
-            names = {"naive", "ome-ips-true", "ome-ips-audit", "ome-dr-true", "ome-dr-audit"}
-            assert set(row["estimates"]) == names, task
+            assert set(row["estimates"]) == set(SELECTORS), task
             assert "validation" not in row
-    assert {choice for _, choice in results.chosen} == {"naive", "ome-ips-audit", "ome-dr-audit"}
+    assert {choice for _, choice in results.chosen} == {"naive"}
+
+
+def test_what_goes_by_the_log_alone_is_run_once_a_seed_and_tells_its_search(tmp_path):
+    study = replace(STUDY, methods=("mf",), by_log=("auto-survey", "constants-survey"), trials=1, seeds=2)
+    results = run_study(small_problem(), study, tmp_path, workers=1)
+    auto, constants = (results.chosen[Task(name, "by-log"), "validation"] for name in study.by_log)
+    assert [row["seed"] for row in auto] == [0, 1]
+    assert all(row["search"]["tried"] >= 5 and row["search"]["standard_error"] > 0 for row in auto)
+    assert all(row["search"] == {} for row in constants)
+    table = searches(results)
+    assert list(table.seed) == [0, 1]
+    assert set(table.method) == {"auto-survey"}
+    assert json.loads(table.chosen[0])["method"] == auto[0]["search"]["chosen"]["method"]
+
+
+def test_honest_searches_have_no_survey():
+    tasks = set(replace(STUDY, protocol="honest", by_log=BY_LOG).tasks(has_features=True))
+    assert {task.method for task in tasks if task.form == "by-log"} == {
+        "auto-ranking",
+        "auto-probability",
+        "constants-default",
+    }

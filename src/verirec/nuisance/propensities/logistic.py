@@ -14,7 +14,7 @@ from scipy.special import expit
 from verirec.checks import real_number
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import over_parts, totals
+from verirec.data.parts import SHORT, filled, over_parts, totals
 from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
@@ -83,12 +83,15 @@ class _Logistic(Propensities):
     """A logistic model; a subclass says how it adds up rows by coefficient, and what its Hessian is."""
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
-        p = self.unfloored(log.users, log.items)
+        users, items = log.users, log.items
+        p = filled(lambda at: self.unfloored(users[at], items[at]), len(log))
         rest, held = 1 - p, p < self.floor
-        any_held, leverage = bool(held.any()), rest**3 * self._leverage(log)
+        any_held = bool(held.any())
+        self._leverage(users[:0], items[:0])  # What is worked out once is so before threads ask for it.
+        leverage = filled(lambda at: rest[at] ** 3 * self._leverage(users[at], items[at]), len(log))
 
         def change(slopes: Array | None, influence: Array) -> float:
-            joint = self._by_coefficient(log, rest * influence)
+            joint = self._by_coefficient(log, filled(lambda at: rest[at] * influence[at], len(log)))
             if slopes is None and not any_held:
                 slope, moving = tuple(-side for side in joint), -influence
             else:
@@ -100,8 +103,8 @@ class _Logistic(Propensities):
         return change
 
     @abstractmethod
-    def _leverage(self, log: FeedbackLog) -> Array:
-        """Return each row's leverage, by the diagonal of the Hessian."""
+    def _leverage(self, users: Positions, items: Positions) -> Array:
+        """Return the leverage of pairs, by the diagonal of the Hessian."""
 
     @abstractmethod
     def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
@@ -135,9 +138,14 @@ class _TwoWay(_Logistic):
         table = np.maximum(self.fitted.table, self.floor)
         return float(self.fitted.users.size @ (1 / table) @ self.fitted.items.size)
 
-    def _leverage(self, log: FeedbackLog) -> Array:
+    def _leverage(self, users: Positions, items: Positions) -> Array:
+        by_user, by_item = self._inverse_information
+        return np.asarray(by_user[users] + by_item[items])
+
+    @cached_property
+    def _inverse_information(self) -> tuple[Array, Array]:
         by_user, by_item = self.fitted.information()
-        return np.asarray((1 / by_user)[log.users] + (1 / by_item)[log.items])
+        return 1 / by_user, 1 / by_item
 
     def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
         return totals(log.users, values, self.shape[0]), totals(log.items, values, self.shape[1])
@@ -156,8 +164,8 @@ class _WithFeatures(_Logistic):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(expit(self.fitted.logits.cells(users, items)))
 
-    def _leverage(self, log: FeedbackLog) -> Array:
-        return self.fitted.leverages.cells(log.users, log.items)
+    def _leverage(self, users: Positions, items: Positions) -> Array:
+        return self.fitted.leverages.cells(users, items)
 
     def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
         return (self.fitted.adjoint(log.users, log.items, values),)
@@ -182,6 +190,6 @@ def quadratic_change(
     """
     change = sum(float((2 * a + c) @ b) for a, b, c in zip(joint, solved, slope, strict=True))
     itself = over_parts(
-        lambda at: float(((2 * influence[at] + slopes[at]) * slopes[at]) @ leverage[at]), len(slopes), size=1 << 16
+        lambda at: float(((2 * influence[at] + slopes[at]) * slopes[at]) @ leverage[at]), len(slopes), size=SHORT
     )
     return change - float(sum(itself))

@@ -39,8 +39,14 @@ def table2_command(
     ] = "unbiased-validation",
     methods: Annotated[str | None, typer.Option(help="Comma-separated names; by default the paper's 24.")] = None,
     forms: Annotated[
-        str, typer.Option(help="Comma-separated names: paper (factors alone), constants, features.")
-    ] = "paper,constants,features",
+        str,
+        typer.Option(
+            help="Comma-separated names: paper (factors alone), constants, features, exposure (and what people rated)."
+        ),
+    ] = "paper,constants,features,exposure",
+    auto: Annotated[
+        bool, typer.Option("--auto/--no-auto", help="Also train by auto, which searches by the log alone.")
+    ] = True,
     seeds: Annotated[int, typer.Option(help="How many label flips and training runs, with seeds 0, 1, ...")] = 10,
     trials: Annotated[int, typer.Option(help="Settings tried for each method and form.")] = 20,
     rho01: Annotated[float, typer.Option(help="Share of likes that are logged as dislikes.")] = 0.2,
@@ -66,6 +72,7 @@ def table2_command(
     from verirec.pages.writing import check_writable
     from verirec.studies.table2 import Study, load_problem, named_methods
     from verirec.studies.table2.plans import QUICK_METHODS
+    from verirec.studies.table2.spaces import BY_LOG
     from verirec.studies.table2.tuning import require_optuna
 
     chosen = QUICK_METHODS if quick and methods is None else named_methods(methods)
@@ -74,6 +81,7 @@ def table2_command(
         protocol=protocol,
         methods=chosen,
         forms=tuple(form.strip() for form in forms.split(",") if form.strip()),
+        by_log=BY_LOG if auto and not quick else (),
         trials=min(trials, 2) if quick else trials,
         seeds=min(seeds, 2) if quick else seeds,
         rho01=rho01,
@@ -113,13 +121,13 @@ def _tables(results: Results, problem: Problem, out: Path) -> StudyTables:
     from verirec.studies.table2.results import StudyTables
 
     store = Store(out / STORE)
-    honest, corrected = results.study.protocol == "honest", findings.correction(results)
+    honest, more = results.study.protocol == "honest", (findings.correction(results), findings.searches(results))
     found = StudyTables(
         tables.table2(results, problem.k, store.array),
         findings.tuning_spread(results),
         findings.chosen_settings(results),
         findings.selection(results) if honest else None,
-        corrected if len(corrected) else None,
+        *(table if len(table) else None for table in more),
     )
     write_study(out, found)
     return found

@@ -1,4 +1,4 @@
-"""The paper's Table 2 under equal tuning: every method in three forms, with simple baselines and intervals."""
+"""The paper's Table 2 under equal tuning: every method in four forms, with simple baselines and intervals."""
 
 from verirec.studies.table2.plans import Study, Task, named_methods
 from verirec.studies.table2.problems import Problem, load_problem

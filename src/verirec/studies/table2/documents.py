@@ -11,19 +11,13 @@ from verirec.exceptions import DataError
 from verirec.pages.markdown import markdown_table
 from verirec.pages.rendering import render_text
 from verirec.studies.semi_synthetic.words import method_in_words
-from verirec.studies.table2.facts import (
-    advice,
-    claims,
-    closed_share,
-    corrections,
-    moved_by_tuning,
-    shown_means,
-    weights_chosen,
-)
-from verirec.studies.table2.page import correction_rows, forms_of, selection_table
+from verirec.studies.table2 import facts
+from verirec.studies.table2.facts import claims, moved_by_tuning, shown_means
+from verirec.studies.table2.page import correction_rows, forms_of, search_rows, selection_table
 from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.results import StudyTables, read_tables
-from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, name_in_words
+from verirec.studies.table2.spaces import BASELINE_FORM, BY_LOG_FORM
+from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, metric_in_words, name_in_words
 
 FOLDERS: Final = {
     "coat": "coat",
@@ -31,16 +25,22 @@ FOLDERS: Final = {
     "swapped": "coat-honest-swapped",
     "audit": "coat-audit",
     "kuairec": "kuairec",
+    "kuairec_honest": "kuairec-honest",
+    "music": "music",
 }
 """What the pages are made of, and in which folder; without the first two there is no page."""
 _NEEDED: Final = ("coat", "honest")
 COMMANDS: Final = {
-    "coat": "--dataset coat",
-    "honest": "--dataset coat --protocol honest --methods mf,ome,ips,ome-ips,dr-jl,ome-dr --forms constants,features",
-    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome "
-    "--forms constants,features --trials 8 --seeds 5",
-    "audit": "--dataset coat --rates audit --methods ome,ome-ips,ome-dr --forms constants,features",
-    "kuairec": "--dataset kuairec --methods mf,ips,ome-dr --forms paper,constants --trials 5 --seeds 3",
+    "coat": "--dataset coat --trials 8",
+    "honest": "--dataset coat --protocol honest --trials 8 --no-auto",
+    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 "
+    "--methods mf,ome,ips,ome-ips,dr-jl,ome-dr "
+    "--forms constants,features,exposure --trials 8 --no-auto",
+    "audit": "--dataset coat --rates audit --methods ome,ome-ips,ome-dr --forms constants,features,exposure "
+    "--trials 8 --no-auto",
+    "kuairec": "--dataset kuairec --trials 8 --no-auto",
+    "kuairec_honest": "--dataset kuairec --protocol honest --trials 8 --no-auto",
+    "music": "--dataset yahoo-r3 --seeds 3 --trials 4",
 }
 
 
@@ -53,6 +53,8 @@ class Studies:
     swapped: StudyTables | None = None
     audit: StudyTables | None = None
     kuairec: StudyTables | None = None
+    kuairec_honest: StudyTables | None = None
+    music: StudyTables | None = None
 
 
 def read_studies(folder: str | Path) -> Studies:
@@ -89,20 +91,38 @@ def _values(studies: Studies) -> dict[str, Any]:
         "CHOICES": CHOICES,
         "forms": forms_of,
         "table": _table,
+        "by_form": _by_form,
         "selection": selection_table,
         "correction": lambda tables: markdown_table(*correction_rows(tables)),
-        "corrections": corrections,
-        "missing": [method_in_words(one) for one in PAPER_METHODS if one not in set(studies.coat.table2.method)],
+        "searches": lambda tables: markdown_table(*search_rows(tables)),
+        "missing": _missing,
         "claims": claims(studies.coat),
         "tuning": moved_by_tuning(studies.coat),
-        "closed": closed_share,
-        "advice": advice,
+        "facts": facts,
         "shown": shown_means,
-        "weights": weights_chosen,
         "name": name_in_words,
         "method": method_in_words,
+        "metric": metric_in_words,
     }
 
 
-def _table(tables: StudyTables, form: str, choice: str) -> str:
-    return markdown_table(*laid_out(tables.table2, form, choice))
+def _missing(tables: StudyTables) -> list[str]:
+    return [method_in_words(one) for one in PAPER_METHODS if one not in set(tables.table2.method)]
+
+
+def _table(tables: StudyTables, form: str, metrics: tuple[str, ...] | None = None) -> str:
+    return markdown_table(*laid_out(tables.table2, form, tables.choices[0], metrics))
+
+
+def _by_form(tables: StudyTables) -> str:
+    """Write two tables, AUC, NDCG, Recall and log loss in a cell: what has one form, and all forms side by side."""
+    forms, table = forms_of(tables), tables.table2
+    single = [
+        [name_in_words(one, form), shown_means(tables, one, form)]
+        for form in (BASELINE_FORM, BY_LOG_FORM)
+        for one in dict.fromkeys(table[table.form == form].method)
+    ]
+    methods = dict.fromkeys(table[table.form.isin(forms)].method)
+    rows = [[method_in_words(one), *(shown_means(tables, one, form) for form in forms)] for one in methods]
+    both = (["", "AUC / NDCG / Recall / log loss"], single), (["", *(FORMS[form] for form in forms)], rows)
+    return "\n\n".join(markdown_table(header, body) for header, body in both)

@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from verirec.exceptions import DataError
-from verirec.studies.table2.findings import OVERALL
+from verirec.studies.table2.findings import OVERALL, SELECTORS
+from verirec.studies.table2.paper import TABLE2
 from verirec.studies.table2.plans import OURS
 from verirec.studies.table2.results import StudyTables
-from verirec.studies.table2.spaces import BASELINE_FORM
+from verirec.studies.table2.spaces import BASELINE_FORM, FORMS
 from verirec.studies.table2.words import metric_in_words, name_in_words
 
 RANKING: Final = ("auc", "ndcg", "recall")
 _SMALLER_IS_BETTER: Final = ("log_loss", "brier", "calibration_error")
 NEAR: Final = 0.005
 """What two methods may differ by and count as equally good, for whoever has to choose."""
+_CHANCE: Final = 0.52
+"""An AUC below it is hardly better than chance."""
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        """Return it with its sign.
+
+        Examples
+        --------
+        >>> str(Estimate(-0.0123, 0.0041))
+        '-0.012 ±0.004'
+        """
+        return f"{self.value:+.3f} ±{self.error:.3f}"
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is two standard errors from 0."""
+        return abs(self.value) > 2 * self.error
 
 
 class Claim(NamedTuple):
@@ -69,7 +96,7 @@ def claims(tables: StudyTables, form: str = "paper") -> list[Claim]:
 def moved_by_tuning(tables: StudyTables) -> dict[str, dict[str, float]]:
     """Compare, by form, what settings move in test AUC (middle half of the trials) with what methods move."""
     found = {}
-    for form in (form for form in dict.fromkeys(tables.spread.form) if form != BASELINE_FORM):
+    for form in (form for form in dict.fromkeys(tables.spread.form) if form in FORMS):
         spread = tables.spread[tables.spread.form == form]
         chosen = _part(tables, form)
         auc = chosen[chosen.metric == "auc"]["mean"]
@@ -82,12 +109,17 @@ def moved_by_tuning(tables: StudyTables) -> dict[str, dict[str, float]]:
     return found
 
 
-def closed_share(tables: StudyTables | None, way: str, form: str = OVERALL) -> float:
-    """Return which part of the AUC gap between naive and best possible choice a way to choose closes."""
-    if tables is None or tables.selection is None:
-        return float("nan")
+def regret(tables: StudyTables, way: str, metric: str, form: str = OVERALL) -> Estimate:
+    """Return how much worse, on average over methods, a way to choose is than the best trial: "auc" or "log_loss"."""
     overall = tables.selection[(tables.selection.method == OVERALL) & (tables.selection.form == form)]
-    return float(overall.set_index("chosen_by").share[way])
+    one = overall.set_index("chosen_by").loc[way]
+    return Estimate(float(one[f"{metric}_regret"]), float(one[f"{metric}_error"]))
+
+
+def least_regret(tables: StudyTables, metric: str) -> str:
+    """Name the way to choose that loses least, among those that need no true noise rates."""
+    known = [way for way in SELECTORS if not way.endswith("-true")]
+    return min(known, key=lambda way: regret(tables, way, metric).value)
 
 
 def corrections(tables: StudyTables | None, on: str, metric: str = "log_loss") -> dict[str, float]:
@@ -127,7 +159,7 @@ def advice(tables: StudyTables, form: str, metric: str) -> dict[str, Any]:
     }
 
 
-def shown_means(tables: StudyTables | None, method: str, form: str, choice: str | None = None) -> str:
+def shown_means(tables: StudyTables | None, method: str, form: str) -> str:
     """Say AUC, NDCG, Recall and log loss of a row.
 
     Examples
@@ -135,19 +167,58 @@ def shown_means(tables: StudyTables | None, method: str, form: str, choice: str 
     >>> shown_means(None, "mf", "paper")
     'not run'
     """
-    if tables is None or np.isnan(tables.mean(method, form, "auc", choice)):
+    if tables is None or tables.cell(method, form, "auc") is None:
         return "not run"
-    return " / ".join(f"{tables.mean(method, form, metric, choice):.3f}" for metric in (*RANKING, "log_loss"))
+    return " / ".join(f"{tables.mean(method, form, metric):.3f}" for metric in (*RANKING, "log_loss"))
 
 
-def weights_chosen(tables: StudyTables) -> dict[str, int]:
-    """Count which propensities were chosen by methods that can weigh by some."""
-    counts: dict[str, int] = {}
-    for one in tables.settings[tables.settings.choice == tables.choices[0]].itertuples():
-        kind = json.loads(one.setting).get("propensities")
-        if kind is not None:
-            counts[kind] = counts.get(kind, 0) + 1
-    return counts
+def shown_with_errors(tables: StudyTables, method: str, form: str) -> list[str]:
+    """Say the same, each with its standard error over seeds."""
+    cells = (tables.cell(method, form, metric) for metric in (*RANKING, "log_loss"))
+    return [f"{one['mean']:.3f} ±{one['std'] / one['seeds'] ** 0.5:.3f}" for one in cells]
+
+
+def gain(tables: StudyTables, method: str, form: str, metric: str) -> Estimate:
+    """Return a row's difference to the best baseline; its standard error over seeds is what gave the paired p-value."""
+    one = tables.cell(method, form, metric)
+    if np.isnan(one.p_value) or one.p_value == 1:
+        return Estimate(float(one.difference), float("nan"))
+    quantile = stats.t.isf(max(one.p_value, 1e-300) / 2, one.seeds - 1)
+    return Estimate(float(one.difference), float(abs(one.difference) / quantile))
+
+
+def best_tuned(tables: StudyTables, metric: str) -> tuple[str, str]:
+    """Name the method and the form that are best of all that were tuned."""
+    part = tables.table2[(tables.table2.choice == tables.choices[0]) & tables.table2.form.isin(FORMS)]
+    part = part[part.metric.str.split("@").str[0] == metric]
+    score = -part["mean"] if metric in _SMALLER_IS_BETTER else part["mean"]
+    best = part.loc[score.idxmax()]
+    return str(best.method), str(best.form)
+
+
+def beyond_printed(tables: StudyTables) -> dict[str, tuple[float, float]]:
+    """Return the metrics by which constants alone are above all that the paper prints: theirs, and the best printed."""
+    found = {}
+    for metric in RANKING:
+        printed = max(one.mean for (data, _, of), one in TABLE2.items() if (data, of) == (tables.dataset, metric))
+        own = tables.mean("constants", BASELINE_FORM, metric)
+        if own > printed:
+            found[metric] = (own, printed)
+    return found
+
+
+def collapsed(tables: StudyTables, form: str = "paper") -> list[str]:
+    """Name the methods that rank hardly better than chance."""
+    part = _part(tables, form)
+    low = part[(part.metric == "auc") & (part["mean"] < _CHANCE)]
+    return [name_in_words(one, form) for one in low.method]
+
+
+def chosen_values(tables: StudyTables, name: str) -> dict[str, int]:
+    """Count the values of a part of the chosen settings, over methods that have it, the most frequent first."""
+    settings = tables.settings[tables.settings.choice == tables.choices[0]].setting
+    values = [json.loads(one).get(name) for one in settings]
+    return dict(Counter(value for value in values if value is not None).most_common())
 
 
 def _part(tables: StudyTables, form: str) -> Any:

@@ -11,12 +11,19 @@ import pandas as pd
 from verirec.studies.semi_synthetic.tables import paired_p_value
 from verirec.studies.table2.plans import Task
 from verirec.studies.table2.runs import Results
-from verirec.studies.table2.spaces import BASELINE_FORM
+from verirec.studies.table2.spaces import BY_LOG_FORM, FORMS
 from verirec.studies.table2.tables import spread, values_of
 from verirec.studies.table2.tuning import best_of
 
-SELECTORS: Final = ("naive", "ome-ips-true", "ome-ips-audit", "ome-dr-true", "ome-dr-audit")
-BEST: Final = "best possible"
+SELECTORS: Final = (
+    "naive",
+    "ome-ips-true",
+    "ome-ips-audit",
+    "ome-snips-true",
+    "ome-snips-audit",
+    "ome-dr-true",
+    "ome-dr-audit",
+)
 OVERALL: Final = "all"
 PAIRS: Final = {"mf": "ome", "eib": "ome-eib", "ips": "ome-ips", "dr-jl": "ome-dr"}
 """Methods, and the same corrected for noise."""
@@ -40,7 +47,7 @@ def tuning_spread(results: Results) -> Any:
                 "auc_upper": float(np.quantile(known, 0.75)) if len(known) else np.nan,
                 "auc_most": float(known.max(initial=0.0)),
                 "log_loss_median": float(np.nanmedian(loss)) if len(known) else np.nan,
-                "seconds": float(np.mean([row["seconds"] for row in trials])),
+                "seconds": float(np.mean([row["cpu_seconds"] for row in trials])),
             }
         )
     return pd.DataFrame(rows)
@@ -56,38 +63,48 @@ def chosen_settings(results: Results) -> Any:
 
 
 def selection(results: Results) -> Any:
-    """Return what each way to choose a setting would have got on the test, one row a method, form and way.
+    """Return what each way to choose a setting loses on the test, one row a method, form and way.
 
-    Only for `honest`. `share`: of the way from the naive choice's test AUC to that of the best trial; NaN where there
-    is none. The rows of method "all" have the shares of the sums over methods. Test labels choose nothing here: they
-    tell what the choices were worth.
+    Only for `honest`. `auc_regret` and `log_loss_regret`: how much worse the chosen trial is than the best one, by each
+    metric on its own; `auc_error` and `log_loss_error` of the rows of method "all", which have the means over methods:
+    standard errors over methods. Test labels choose nothing here: they tell what the choices were worth.
     """
     rows: list[dict[str, Any]] = []
     for task, trials in results.trials.items():
         usable = [row for row in trials if "failed" not in row]
-        if task.form == BASELINE_FORM or not usable:
+        if task.form not in FORMS or not usable:
             continue
-        auc = {by: float(best_of(by, usable)["test"]["auc"]) for by in SELECTORS}
-        auc[BEST] = max(row["test"]["auc"] for row in usable)
-        rows += [{"method": task.method, "form": task.form, "chosen_by": by, "auc": value} for by, value in auc.items()]
+        most = max(row["test"]["auc"] for row in usable)
+        least = min(row["test"]["log_loss"] for row in usable)
+        for by in SELECTORS:
+            test = best_of(by, usable)["test"]
+            regrets = {"auc_regret": most - test["auc"], "log_loss_regret": test["log_loss"] - least}
+            rows.append({"method": task.method, "form": task.form, "chosen_by": by, **regrets})
     table = pd.DataFrame(rows)
     if len(table) == 0:
         return table
-    parts = [table, *(_summed(part, form) for form, part in [*table.groupby("form", sort=False), (OVERALL, table)])]
-    whole = pd.concat(parts, ignore_index=True)
-    by_task = whole.groupby(["method", "form"], sort=False)
-    naive, best = (
-        by_task.auc.transform(lambda auc, by=by: auc[whole.chosen_by[auc.index] == by].iloc[0])
-        for by in ("naive", BEST)
-    )
-    gap = best - naive
-    whole["share"] = np.where(gap > 0, (whole.auc - naive) / gap.where(gap > 0, 1.0), np.nan)
-    return whole
+    return pd.concat([table, *(_mean_regrets(part, form) for form, part in _by_form(table))], ignore_index=True)
 
 
-def _summed(part: Any, form: Any) -> Any:
-    means = part.groupby("chosen_by", sort=False).auc.mean().reset_index()
-    return means.assign(method=OVERALL, form=form)
+def _by_form(table: Any) -> list[tuple[Any, Any]]:
+    return [*table.groupby("form", sort=False), (OVERALL, table)]
+
+
+def _mean_regrets(part: Any, form: Any) -> Any:
+    by = part.groupby("chosen_by", sort=False)[["auc_regret", "log_loss_regret"]]
+    errors = by.sem().rename(columns={"auc_regret": "auc_error", "log_loss_regret": "log_loss_error"})
+    return pd.concat([by.mean(), errors], axis=1).reset_index().assign(method=OVERALL, form=form)
+
+
+def searches(results: Results) -> Any:
+    """Return what each search by the log alone tried and chose, one row a search and seed."""
+    runs = [(task, run) for (task, _), of in results.chosen.items() if task.form == BY_LOG_FORM for run in of]
+    rows = [
+        {"method": task.method, "seed": run["seed"], **run["search"], "chosen": json.dumps(run["search"]["chosen"])}
+        for task, run in runs
+        if run.get("search")
+    ]
+    return pd.DataFrame(rows)
 
 
 def correction(results: Results) -> Any:

@@ -22,7 +22,7 @@ MOST_LOGIT: Final = 4.0
 """Logits are cut off at it before the held-out error is estimated: else a corrected loss rewards overconfidence."""
 SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all in an estimate."""
-_ESTIMATORS: Final = ("naive", "ome-ips", "ome-dr")
+_ESTIMATORS: Final = ("naive", "ome-ips", "ome-snips", "ome-dr")
 
 
 def measured(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from verirec.pages.figures import as_svg, write_pictures
 from verirec.pages.markdown import markdown_table
 from verirec.pages.rendering import render
 from verirec.pages.writing import write_file
 from verirec.studies.semi_synthetic.words import method_in_words
-from verirec.studies.table2.findings import BEST, OVERALL
+from verirec.studies.table2.findings import OVERALL
 from verirec.studies.table2.plots import intervals_plot, spread_plot, time_plot
 from verirec.studies.table2.results import StudyTables
-from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, title
-
-PICTURES: Final = ("intervals", "spread", "time")
+from verirec.studies.table2.spaces import BY_LOG_FORM
+from verirec.studies.table2.words import CHOICES, FORMS, MARKS, laid_out, name_in_words, title
 
 
 def write_study(folder: str | Path, tables: StudyTables) -> None:
@@ -54,6 +54,7 @@ def study_page(tables: StudyTables) -> str:
         spread=_spread_rows(tables),
         selection=None if tables.selection is None else selection_rows(tables),
         correction=None if tables.correction is None else correction_rows(tables),
+        searches=None if tables.searches is None else search_rows(tables),
         chosen=CHOICES[tables.choices[0]],
     )
 
@@ -64,12 +65,12 @@ def forms_of(tables: StudyTables) -> list[str]:
 
 
 def _figures(tables: StudyTables) -> dict[str, Any]:
+    """Draw the pictures; where nothing was tuned there is no spread to draw."""
     choice = tables.choices[0]
-    return {
-        "intervals": intervals_plot(tables.table2, choice),
-        "spread": spread_plot(tables.spread, tables.table2, choice),
-        "time": time_plot(tables.table2, choice),
-    }
+    found = {"intervals": intervals_plot(tables.table2, choice), "time": time_plot(tables.table2, choice)}
+    if (tables.spread.trials > 1).any():
+        found["spread"] = spread_plot(tables.spread, tables.table2, choice)
+    return found
 
 
 def _spread_rows(tables: StudyTables) -> list[list[str]]:
@@ -87,25 +88,63 @@ def _spread_rows(tables: StudyTables) -> list[list[str]]:
 
 
 def selection_rows(tables: StudyTables) -> tuple[list[str], list[list[str]]]:
-    """Lay the selection study out: mean test AUC by form and way to choose, with shares of the gap closed."""
+    """Lay the selection study out: mean regrets by form and way to choose, with standard errors over methods."""
     overall = tables.selection[tables.selection.method == OVERALL]
     forms = list(dict.fromkeys(overall.form))
-    words = {**CHOICES, BEST: "the best trial on the test, which nobody can know"}
     rows = []
     for way, cells in overall.groupby("chosen_by", sort=False):
         by_form = cells.set_index("form")
-        shown = []
-        for form in forms:
-            share = by_form.share[form]
-            closed = f" ({share:.0%})" if way not in ("naive", BEST) and share == share else ""
-            shown.append(f"{by_form.auc[form]:.3f}{closed}")
-        rows.append([words[str(way)], *shown])
+        shown = [
+            f"{one.auc_regret:.4f} ±{one.auc_error:.4f}, {one.log_loss_regret:.4f} ±{one.log_loss_error:.4f}"
+            for one in (by_form.loc[form] for form in forms)
+        ]
+        rows.append([CHOICES[str(way)], *shown])
     return ["", *("all forms" if form == OVERALL else form for form in forms)], rows
 
 
 def selection_table(tables: StudyTables) -> str:
     """Return the selection study in Markdown."""
     return markdown_table(*selection_rows(tables))
+
+
+def search_rows(tables: StudyTables) -> tuple[list[str], list[list[str]]]:
+    """Lay out what each search tried and chose, and by how much that is better than constants on held-out rows."""
+    rows = []
+    for method, of in tables.searches.groupby("method", sort=False):
+        chosen: dict[str, int] = {}
+        for one in of.itertuples():
+            words = "constants alone" if one.constants else _candidate_in_words(json.loads(one.chosen))
+            chosen[words] = chosen.get(words, 0) + 1
+        most_often = sorted(chosen.items(), key=lambda one: -one[1])
+        rows.append(
+            [
+                name_in_words(str(method), BY_LOG_FORM),
+                f"{of.tried.min()} to {of.tried.max()}",
+                "; ".join(f"{words} ({count} of {len(of)})" for words, count in most_often),
+                f"{of.gain.mean():+.4f} ±{of.standard_error.mean():.4f}",
+            ]
+        )
+    return ["", "candidates tried", "chosen", "better than constants on held-out rows, by its own criterion"], rows
+
+
+def _candidate_in_words(chosen: dict[str, Any]) -> str:
+    """Say what was chosen, penalties aside.
+
+    Examples
+    --------
+    >>> _candidate_in_words({"method": "mf", "model": "features", "dim": 0, "covariates": "both"})
+    'features, propensity and co-rating'
+    >>> _candidate_in_words({"method": "ome", "model": "mf", "dim": 8, "covariates": "none"})
+    'ome, 8 factors'
+    """
+    covariates = {"both": "propensity and co-rating", "none": ""}.get(chosen["covariates"], chosen["covariates"])
+    parts = [
+        "" if chosen["method"] == "mf" else chosen["method"],
+        "features" if chosen["model"] == "features" else "",
+        f"{chosen['dim']} factors" if chosen["dim"] else "",
+        covariates,
+    ]
+    return ", ".join(part for part in parts if part) or "other constants"
 
 
 def correction_rows(tables: StudyTables) -> tuple[list[str], list[list[str]]]:

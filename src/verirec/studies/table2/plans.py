@@ -10,7 +10,7 @@ from verirec.checks import one_of, whole_number
 from verirec.exceptions import ParameterError
 from verirec.losses import NoiseRates
 from verirec.studies.table2.paper import PAPER_METHODS
-from verirec.studies.table2.spaces import BASELINE_FORM, BASELINES, FORMS, SPACES
+from verirec.studies.table2.spaces import BASELINE_FORM, BASELINES, BY_LOG, BY_LOG_FORM, FORMS, SPACES
 
 DATASETS: Final = ("coat", "yahoo-r3", "kuairec")
 PROTOCOLS: Final = ("unbiased-validation", "honest")
@@ -19,9 +19,9 @@ OURS: Final = ("ome-eib", "ome-ips", "ome-dr")
 """The paper's own methods; all others are its baselines."""
 CHOICES: Final = {
     "unbiased-validation": ("validation",),
-    "honest": ("naive", "ome-ips-audit", "ome-dr-audit"),
+    "honest": ("naive",),
 }
-"""What settings are chosen by, in each protocol; the first is the one that tuning itself follows."""
+"""What the settings that are run with every seed are chosen by, in each protocol."""
 QUICK_METHODS: Final = ("mf", "ips", "ome-dr")
 MOST_TRIALS: Final = 10_000
 MOST_SEEDS: Final = 1_000
@@ -49,6 +49,8 @@ class Study:
         Names of the paper's.
     forms
         Of `FORMS`; "features" is left out where the data has none.
+    by_log
+        Of `BY_LOG`. Those with a survey are left out under "honest", where all random ratings are tested on.
     trials, seeds
         Settings tried for each task; seeds of flips and of training, 0, 1, ...
     rho01, rho10
@@ -61,13 +63,14 @@ class Study:
     Examples
     --------
     >>> [len(list(Study(methods=("mf", "ome-dr")).tasks(has_features=have))) for have in (True, False)]
-    [11, 9]
+    [18, 16]
     """
 
     dataset: str = "coat"
     protocol: str = "unbiased-validation"
     methods: tuple[str, ...] = PAPER_METHODS
     forms: tuple[str, ...] = FORMS
+    by_log: tuple[str, ...] = BY_LOG
     trials: int = 20
     seeds: int = 10
     rho01: float = 0.2
@@ -84,9 +87,11 @@ class Study:
             one_of("method", name, PAPER_METHODS)
         for name in self.forms:
             one_of("form", name, FORMS)
+        for name in self.by_log:
+            one_of("by_log", name, BY_LOG)
         if not self.forms or not self.methods:
             raise ParameterError("a study must have at least one method and one form; got none")
-        if len(set(self.methods)) < len(self.methods) or len(set(self.forms)) < len(self.forms):
+        if any(len(set(names)) < len(names) for names in (self.methods, self.forms, self.by_log)):
             raise ParameterError("methods and forms must each be named once")
         whole_number("trials", self.trials, max=MOST_TRIALS)
         whole_number("seeds", self.seeds, max=MOST_SEEDS)
@@ -103,8 +108,10 @@ class Study:
         return CHOICES[self.protocol]
 
     def tasks(self, *, has_features: bool) -> Iterator[Task]:
-        """Return baselines, then each method in each form."""
+        """Return baselines, what goes by the log alone, then each method in each form."""
         yield from (Task(name, BASELINE_FORM) for name in BASELINES)
+        surveyed = self.protocol != "honest"
+        yield from (Task(name, BY_LOG_FORM) for name in self.by_log if surveyed or not name.endswith("-survey"))
         forms = [form for form in self.forms if has_features or form != "features"]
         yield from (Task(name, form) for name in self.methods for form in forms)
 

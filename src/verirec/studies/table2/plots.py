@@ -9,15 +9,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from verirec.pages.figures import COLOURS, MARKERS, TRUTH_COLOUR, make_figure, plain_axes
-from verirec.studies.table2.spaces import BASELINE_FORM
+from verirec.studies.table2.spaces import BASELINE_FORM, BY_LOG_FORM
 from verirec.studies.table2.words import FORMS, metric_in_words, name_in_words
 
 _WIDE: Final = 10.0
+_TITLES: Final = {
+    "paper": "factors alone",
+    "constants": "+ constants",
+    "features": "+ features",
+    "exposure": "+ what people rated",
+    BASELINE_FORM: "constants alone",
+    BY_LOG_FORM: "by the log alone",
+}
+"""Forms in few words: panels are narrow."""
 
 
 def intervals_plot(table: Any, choice: str) -> Figure:
     """Draw each method's difference to the best baseline with its 95% interval over test users: AUC and log loss."""
-    part = table[(table.choice == choice) & (table.form != BASELINE_FORM)]
+    part = table[(table.choice == choice) & table.form.isin(list(FORMS))]
     forms = [form for form in FORMS if (part.form == form).any()]
     methods = list(dict.fromkeys(part.method))
 
@@ -34,7 +43,7 @@ def intervals_plot(table: Any, choice: str) -> Figure:
                 axes.plot(cells.difference[ours], heights[ours], "D", color=TRUTH_COLOUR, markersize=5.5)
                 axes.set_yticks(heights, [name_in_words(name, form) for name in methods], fontsize=8.5)
                 axes.tick_params(axis="y", length=0)
-                axes.set_title(FORMS[form], fontsize=10, loc="left")
+                axes.set_title(_TITLES[form], fontsize=10, loc="left")
                 axes.set_xlabel(f"{metric_in_words(metric)} less the best baseline's", fontsize=9)
                 plain_axes(axes, grid="x")
 
@@ -59,7 +68,7 @@ def spread_plot(spread: Any, table: Any, choice: str) -> Figure:
             axes.plot([chosen[form, name] for name in methods], heights, "D", color=TRUTH_COLOUR, markersize=4.5)
             axes.set_yticks(heights, [name_in_words(name, form) for name in methods], fontsize=8.5)
             axes.tick_params(axis="y", length=0)
-            axes.set_title(FORMS[form], fontsize=10, loc="left")
+            axes.set_title(_TITLES[form], fontsize=10, loc="left")
             axes.set_xlabel("test AUC", fontsize=9)
             plain_axes(axes, grid="x")
 
@@ -67,28 +76,29 @@ def spread_plot(spread: Any, table: Any, choice: str) -> Figure:
 
 
 def time_plot(table: Any, choice: str) -> Figure:
-    """Draw test AUC against seconds of training."""
+    """Draw test AUC against CPU seconds of training; means, which need none, are left out."""
     part = table[(table.choice == choice) & (table.metric == "auc")]
-    forms = [form for form in (BASELINE_FORM, *FORMS) if (part.form == form).any()]
+    part = part[(part.form != BASELINE_FORM) | (part.method == "constants")]
+    forms = [form for form in (BASELINE_FORM, *FORMS, BY_LOG_FORM) if (part.form == form).any()]
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         for place, form in enumerate(forms):
             cells = part[part.form == form]
-            label = "simple baselines" if form == BASELINE_FORM else FORMS[form]
-            axes.plot(cells.seconds, cells["mean"], MARKERS[place], color=COLOURS[place], label=label, linestyle="none")
-            for one in cells[cells.method.isin(("ome-dr", "mf", "constants"))].itertuples():
+            shape: dict[str, Any] = {"color": COLOURS[place], "label": _TITLES[form], "linestyle": "none"}
+            axes.plot(cells.seconds, cells["mean"], MARKERS[place], **shape)
+            for one in cells[cells.method.isin(("ome-dr", "auto-ranking"))].itertuples():
                 axes.annotate(
                     name_in_words(one.method, form),
                     (one.seconds, one.mean),
-                    xytext=(4, 3),
+                    xytext=(5, -9),
                     textcoords="offset points",
                     fontsize=8,
                 )
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, place: f"{value:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("seconds of training, one thread")
+        axes.set_xlabel("CPU seconds of training, one thread")
         axes.set_ylabel("test AUC")
         plain_axes(axes, grid="both")
         axes.legend(frameon=False, fontsize=9)

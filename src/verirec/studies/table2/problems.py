@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of
+from verirec.data.cells import CellValues, DenseCells
 from verirec.data.datasets import load_dataset
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import Split, split
 from verirec.exceptions import DataError
 from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.nuisance.surveys import SurveySample
 from verirec.simulate import on_matrix
 from verirec.studies.table2.plans import DATASETS
 from verirec.studies.table2.weights import Weights
@@ -28,12 +31,16 @@ HELD_OUT: Final = 0.2
 """Share of the log's rows that settings are chosen by, under `honest`."""
 AUDITED: Final = 500
 """Logged pairs whose true labels an audit tells."""
+SURVEYED: Final = 200
+"""Random pairs whose true labels a survey tells."""
 OBSERVED: Final = 0.02
 SELECTIVITY: Final = 2.0
 """Of the training log that is made on top of KuaiRec: share of pairs, and log-odds from disliked to liked."""
 TESTED: Final = 100
 """Random pairs a user that KuaiRec is tested on."""
-_STREAMS: Final = {"slice": 10, "held-out": 11, "audit": 12, "flips": 13, "selection": 14, "test": 15}
+_STREAMS: Final = {"slice": 10, "held-out": 11, "audit": 12, "flips": 13, "selection": 14, "test": 15, "survey": 16}
+_MOST_TABLES: Final = 24
+"""Tables of covariates that a process keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +123,50 @@ class Problem:
         found[self.train.users, self.train.items] = self.train.labels
         return part.with_labels(found[part.users, part.items])
 
+    def survey(self, seed: int) -> SurveySample:
+        """Ask about random pairs of the slice, which are not tested on."""
+        rows = self.sliced.held_out
+        chosen = np.sort(_stream("survey", seed).choice(len(rows), min(SURVEYED, len(rows)), replace=False))
+        return SurveySample(rows.users[chosen], rows.items[chosen], rows.labels[chosen])
+
+    @cached_property
+    def _tables(self) -> dict[tuple[int, str], CellValues]:
+        return {}
+
+    def learnt(self, part: FeedbackLog, names: tuple[str, ...]) -> dict[tuple[int, str], CellValues]:
+        """Learn covariates from a part's positions, as `Method.prepare` takes them.
+
+        All seeds of the flips share them, so each is learnt once, and its values on the whole grid are kept.
+        """
+        from verirec.models.covariates import KINDS
+
+        found = {}
+        for name in names:
+            place = (zlib.crc32(part.items.tobytes(), zlib.crc32(part.users.tobytes())), name)
+            if place not in self._tables:
+                if len(self._tables) >= _MOST_TABLES:
+                    self._tables.clear()
+                values = KINDS[name].fit(part).block(np.arange(part.n_users), np.arange(part.n_items))
+                self._tables[place] = DenseCells(values.astype(np.float32))
+            found[part.fingerprint, name] = self._tables[place]
+        return found
+
     def audit(self, seed: int) -> AuditSample:
         """Ask about random rows of the training log again."""
         count = min(AUDITED, len(self.train))
         rows = _stream("audit", seed).choice(len(self.train), count, replace=False)
         return AuditSample(self.train.users[rows], self.train.items[rows], self.train.labels[rows])
+
+    @cached_property
+    def _audited(self) -> dict[tuple[NoiseRates, int], NoiseRates]:
+        return {}
+
+    def audited(self, rates: NoiseRates, seed: int) -> NoiseRates:
+        """Estimate, by a seed's audit, the rates that its labels were flipped with; worked out once."""
+        if (rates, seed) not in self._audited:
+            found = rates_from_audit(self.noisy(rates, seed), self.audit(seed), self.weights.constants)
+            self._audited[rates, seed] = found
+        return self._audited[rates, seed]
 
 
 def load_problem(dataset: str, data_home: str | Path | None = None) -> Problem:

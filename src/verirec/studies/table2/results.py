@@ -16,18 +16,19 @@ _NEEDED: Final = {
     "table2": COLUMNS,
     "spread": ("method", "form", "trials", "failed", "auc_lower", "auc_median", "auc_upper", "auc_most", "seconds"),
     "correction": ("method", "corrected", "form", "choice", "on", "metric", "plain", "with_correction", "p_value"),
-    "selection": ("method", "form", "chosen_by", "auc", "share"),
+    "selection": ("method", "form", "chosen_by", "auc_regret", "auc_error", "log_loss_regret", "log_loss_error"),
+    "searches": ("method", "seed", "tried", "constants", "gain", "standard_error", "chosen"),
     "settings": ("method", "form", "choice", "setting"),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class StudyTables:
-    """The tables of one study; `selection` and `correction` are `None` where there is nothing to tell.
+    """The tables of one study; `selection`, `correction` and `searches` are `None` where there is nothing to tell.
 
     Parameters
     ----------
-    table2, spread, settings, selection, correction
+    table2, spread, settings, selection, correction, searches
         As `verirec.studies.table2` makes them.
     """
 
@@ -36,6 +37,7 @@ class StudyTables:
     settings: Any
     selection: Any = None
     correction: Any = None
+    searches: Any = None
 
     def write(self, folder: str | Path) -> None:
         """Write each as a CSV file."""
@@ -57,11 +59,16 @@ class StudyTables:
         """What settings were chosen by."""
         return list(dict.fromkeys(self.table2.choice))
 
-    def mean(self, method: str, form: str, metric: str, choice: str | None = None) -> float:
-        """Look a mean up; a metric without its depth will do. NaN where the study has none."""
-        table = self.table2[(self.table2.choice == (choice or self.choices[0])) & (self.table2.form == form)]
-        found = table[(table.method == method) & (table.metric.str.split("@").str[0] == metric)]["mean"]
-        return float(found.iloc[0]) if len(found) else float("nan")
+    def cell(self, method: str, form: str, metric: str) -> Any:
+        """Look a row of the table up; a metric without its depth will do. `None` where the study has none."""
+        table = self.table2[(self.table2.choice == self.choices[0]) & (self.table2.form == form)]
+        found = table[(table.method == method) & (table.metric.str.split("@").str[0] == metric)]
+        return found.iloc[0] if len(found) else None
+
+    def mean(self, method: str, form: str, metric: str) -> float:
+        """Look a mean up; NaN where the study has none."""
+        found = self.cell(method, form, metric)
+        return float("nan") if found is None else float(found["mean"])
 
 
 def read_tables(folder: str | Path) -> StudyTables:

@@ -14,7 +14,7 @@ from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.plans import Study, Task
 from verirec.studies.table2.problems import Problem
 from verirec.studies.table2.single import USERS, run_once
-from verirec.studies.table2.spaces import FORMS, space_of
+from verirec.studies.table2.spaces import BASELINE_FORM, FORMS, space_of
 from verirec.studies.table2.tuning import best_of, next_setting, score_of
 
 TUNING_SEED: Final = 0
@@ -164,8 +164,8 @@ def _trials(
     while len(trials) < (study.trials if space else 1):
         found = there.get(len(trials))
         if found is None:
-            # Where several choose among the trials, none of them leads the search.
-            leads = len(study.choices) == 1
+            # Under `honest`, several criteria are compared on the same trials: none of them leads the search.
+            leads = study.protocol != "honest"
             past = [(row["setting"], score_of(study.choices[0], row) if leads else 0.0) for row in trials]
             setting = next_setting(space, task, past, at_random=not leads)
             # The same setting may have come up before.
@@ -208,8 +208,7 @@ def _facts(problem: Problem, study: Study) -> dict[str, Any]:
 
 def _spaces_digest(problem: Problem, study: Study) -> str:
     """Name all spaces of a study: trials of another space are those of another study."""
-    tasks = study.tasks(has_features=problem.has_features)
-    every = {*tasks, *(Task(method, form) for method in PAPER_METHODS for form in FORMS)}
+    every = [Task("constants", BASELINE_FORM), *(Task(method, form) for method in PAPER_METHODS for form in FORMS)]
     return key_of(spaces=sorted(f"{task} {_space(study, problem, task)}" for task in every))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import NoMinimumError, TrainingError, VerirecWarning
 from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates import rates_from_audit
 from verirec.nuisance.propensities import Propensities
 from verirec.studies.table2.baselines import baseline_scores
+from verirec.studies.table2.by_log import trained_by_log
 from verirec.studies.table2.measuring import Scores, measured
 from verirec.studies.table2.plans import Study, Task
 from verirec.studies.table2.problems import Problem
-from verirec.studies.table2.spaces import BASELINES
+from verirec.studies.table2.spaces import BASELINE_FORM, BY_LOG_FORM
 from verirec.studies.table2.users import influences
+
+if TYPE_CHECKING:
+    from verirec.methods.base import Method
 
 USERS: Final = "users"
 """Of what a run gives: by how much each test user moves its metrics; an array, kept beside the runs."""
@@ -42,16 +45,16 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     found: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VerirecWarning)
-        audited = rates_from_audit(noisy, problem.audit(seed), problem.weights.constants)
+        audited = problem.audited(rates, seed)
         fitted = _part(problem.weights.named(setting.get("propensities", _DEFAULT_PROPENSITIES)), share)
     used = audited if study.rates == "audit" else rates
     began, cpu = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VerirecWarning)
-            scores, epochs = _trained(task, setting, train, fitted, used, seed)
+            scores, told = _trained(problem, task, setting, Given(train, fitted, used, seed))
             found["seconds"], found["cpu_seconds"] = time.perf_counter() - began, time.process_time() - cpu
-            found["epochs"] = epochs
+            found |= told
             found |= measured(problem, scores, held, {"true": rates, "audit": audited}, seed)
             tested = problem.sliced.train if held is None else problem.random
             found[USERS] = influences(np.asarray(scores(tested.users, tested.items), np.float64), tested, problem.k)
@@ -60,24 +63,47 @@ def run_once(problem: Problem, study: Study, task: Task, setting: dict[str, Any]
     return found
 
 
-def _trained(
-    task: Task, setting: dict[str, Any], train: FeedbackLog, fitted: Propensities, rates: NoiseRates, seed: int
-) -> tuple[Scores, int]:
-    """Train, and give probabilities of pairs and the number of epochs."""
-    if task.method in BASELINES and task.method != "constants":
-        by_item = baseline_scores(task.method, train, fitted)
-        return lambda users, items: by_item[items], 0
+class Given(NamedTuple):
+    """What a run is given to train with."""
+
+    train: FeedbackLog
+    propensities: Propensities
+    rates: NoiseRates
+    seed: int
+
+
+def _trained(problem: Problem, task: Task, setting: dict[str, Any], given: Given) -> tuple[Scores, dict[str, Any]]:
+    """Train, and give probabilities of pairs, and how training went."""
+    if task.form == BASELINE_FORM and task.method != "constants":
+        by_item = baseline_scores(task.method, given.train, given.propensities)
+        return lambda users, items: by_item[items], {"epochs": 0}
+    if task.form == BY_LOG_FORM:
+        survey = problem.survey(given.seed) if task.method.endswith("-survey") else None
+        method, search = trained_by_log(task.method, given.train, given.rates, survey, given.seed)
+    else:
+        method, search = _of_catalogue(problem, task, setting, given), {}
+    told = {"epochs": len(method.report_.history), "search": search}
+    return as_predictions(method.predictions, *given.train.shape).at, told
+
+
+def _of_catalogue(problem: Problem, task: Task, setting: dict[str, Any], given: Given) -> Method:
     from verirec.methods import catalogue
+    from verirec.training.side_information import COVARIATES
+    from verirec.training.trainer import Plan
 
-    method = catalogue["mf" if task.method == "constants" else task.method](
-        **arguments(task, setting, len(train)), random_state=seed
-    )
+    train = given.train
+    kind = cast("type[Method]", catalogue["mf" if task.method == "constants" else task.method])
+    method = kind(**arguments(task, setting, len(train), has_features=problem.has_features), random_state=given.seed)
     # Only methods that correct for noise know its rates: no other gets to stop on them.
-    method.fit(train, noise_rates=rates if method.correction != "none" else None, propensities=fitted)
-    return as_predictions(method.predictions, train.n_users, train.n_items).at, len(method.report_.history)
+    known = given.rates if method.correction != "none" else None
+    if method.validation:
+        return method.fit(train, noise_rates=known, propensities=given.propensities)
+    learnt = problem.learnt(train, COVARIATES[setting.get("covariates", "none")])
+    prepared = method.prepare(train, noise_rates=known, audit=None, propensities=given.propensities, learnt=learnt)
+    return method.fit_prepared(prepared, Plan(method.epochs))
 
 
-def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
+def arguments(task: Task, setting: dict[str, Any], rows: int, *, has_features: bool = True) -> dict[str, Any]:
     """Return a method's parameters for a setting: a weight decay of d is a penalty of d times the rows.
 
     Examples
@@ -97,7 +123,9 @@ def arguments(task: Task, setting: dict[str, Any], rows: int) -> dict[str, Any]:
     if task.form == "paper":
         given["constants"] = False
     if task.form == "features":
-        given["model"] = "features"
+        given |= {"model": "features", "covariates": "none"}
+    if task.form == "exposure":
+        given = {"covariates": "both"} | given | ({"model": "features"} if has_features else {})
     if task.method == "constants":
         given["model"] = "constants"
     if "epochs" in given:

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from verirec.checks import one_of
 
-FORMS: Final = ("paper", "constants", "features")
-"""What is trained: factors alone, the paper's form; with user and item constants; with features as well."""
+FORMS: Final = ("paper", "constants", "features", "exposure")
+"""What is trained: factors alone, the paper's form; with user and item constants; with features as well; with what
+people chose to rate as covariates, and features where there are some."""
 SPACES: Final = ("fast", "paper")
 
 
@@ -38,6 +39,11 @@ _UNWEIGHTED: Final = ("mf", "ome", "t-mf", "r-mf", "lcd-mf", "eib", "cvib", "dam
 BASELINES: Final = ("global-mean", "item-mean", "item-ips-mean", "popularity", "constants")
 """Simple ones: four without anything to tune, and user and item constants alone, which have the same trials as all."""
 BASELINE_FORM: Final = "baseline"
+BY_LOG: Final = ("auto-ranking", "auto-probability", "auto-survey", "constants-default", "constants-survey")
+"""What needs no tuning: `Auto`, which chooses by the log alone, by its two objectives and with a survey; and user and
+item constants as they come, without a survey and with one."""
+BY_LOG_FORM: Final = "by-log"
+COVARIATES: Final = ("propensity", "co-rating", "both")
 
 
 def space_of(
@@ -61,33 +67,37 @@ def space_of(
     Examples
     --------
     >>> list(space_of("mf", "paper"))
-    ['learning_rate', 'dim', 'penalty_factors']
+    ['learning_rate', 'dim', 'grid_cells', 'penalty_factors']
     >>> list(space_of("mf", "constants"))
-    ['learning_rate', 'dim', 'epochs', 'penalty_factors', 'penalty_constants']
+    ['learning_rate', 'dim', 'grid_cells', 'epochs', 'penalty_factors', 'penalty_constants']
     >>> list(space_of("ips", "constants", kind="paper"))
     ['learning_rate', 'dim', 'batch_size', 'weight_decay']
     """
     one_of("space", kind, SPACES)
-    if method in BASELINES and method != "constants":
+    if method in BY_LOG or (method in BASELINES and method != "constants"):
         return {}
     if kind == "paper":
         space: Space = {"learning_rate": Choice((0.001, 0.005, 0.01, 0.05))}
         space["dim"] = Choice(_DIMS[small])
         return space | {"batch_size": Choice(_PAPER_BATCHES[small]), "weight_decay": PAPER_DECAY}
     space = {"learning_rate": Choice((0.005, 0.01, 0.05)), "dim": Choice(_DIMS[small])}
+    # As many cells of the grid as rows in a batch, or twice as many: more only cost time.
+    space["grid_cells"] = Choice((4096,) if small else (8192,))
     if not small:
         space["batch_size"] = Choice((8192,))
     if form == "paper":
         # More, and all factors go to zero; less, and the corrected loss has no minimum to train to.
         space["penalty_factors"] = LogUniform(0.5, 6)
     else:
-        space["epochs"] = Choice((30, 100) if small else (10, 40))
+        space["epochs"] = Choice((30, 60) if small else (10, 20))
         space["penalty_factors"] = LogUniform(12, 1200) if small else LogUniform(3, 300)
         space["penalty_constants"] = LogUniform(0.3, 10)
-    if form == "features":
+    if form in ("features", "exposure"):
         space["penalty_features"] = LogUniform(15, 300)
+    if form == "exposure":
+        space["covariates"] = Choice(COVARIATES)
     if method == "constants":
-        return {name: one for name, one in space.items() if name not in ("dim", "penalty_factors")}
+        return {name: one for name, one in space.items() if name not in ("dim", "grid_cells", "penalty_factors")}
     return space | _of_kind(method, propensities)
 
 

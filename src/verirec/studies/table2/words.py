@@ -7,20 +7,23 @@ from typing import Any, Final
 import numpy as np
 
 from verirec.studies.semi_synthetic.words import method_in_words
-from verirec.studies.table2.spaces import BASELINE_FORM
+from verirec.studies.table2.spaces import BASELINE_FORM, BY_LOG_FORM
 
 FORMS: Final = {
     "paper": "Factors alone, the paper's form",
     "constants": "With user and item constants",
     "features": "With constants and features",
+    "exposure": "With constants, features and what people chose to rate",
 }
 CHOICES: Final = {
     "validation": "chosen on a slice of the random ratings",
-    "naive": "chosen by held-out log ratings as they are",
-    "ome-ips-audit": "chosen by OME-IPS on held-out log ratings, audited rates",
-    "ome-dr-audit": "chosen by OME-DR on held-out log ratings, audited rates",
-    "ome-ips-true": "chosen by OME-IPS on held-out log ratings, true rates",
-    "ome-dr-true": "chosen by OME-DR on held-out log ratings, true rates",
+    "naive": "chosen by log loss of held-out log ratings, as they are",
+    "ome-ips-audit": "chosen by OME-IPS of held-out log ratings, audited rates",
+    "ome-snips-audit": "chosen by OME-SNIPS of held-out log ratings, audited rates",
+    "ome-dr-audit": "chosen by OME-DR of held-out log ratings, audited rates",
+    "ome-ips-true": "chosen by OME-IPS of held-out log ratings, true rates",
+    "ome-snips-true": "chosen by OME-SNIPS of held-out log ratings, true rates",
+    "ome-dr-true": "chosen by OME-DR of held-out log ratings, true rates",
 }
 _BASELINES: Final = {
     "global-mean": "global mean",
@@ -28,6 +31,13 @@ _BASELINES: Final = {
     "item-ips-mean": "item mean, weighted by 1/p",
     "popularity": "popularity",
     "constants": "user + item constants alone",
+}
+_BY_LOG: Final = {
+    "auto-ranking": "auto, for ranking",
+    "auto-probability": "auto, for probabilities",
+    "auto-survey": "auto, for probabilities, survey of 200",
+    "constants-default": "constants as they come",
+    "constants-survey": "constants as they come, survey of 200",
 }
 _METRICS: Final = {
     "auc": "AUC",
@@ -51,7 +61,7 @@ def name_in_words(method: str, form: str) -> str:
     >>> name_in_words("ome-dr", "paper"), name_in_words("item-mean", "baseline")
     ('OME-DR', 'item mean')
     """
-    return _BASELINES[method] if form == BASELINE_FORM else method_in_words(method)
+    return {BASELINE_FORM: _BASELINES, BY_LOG_FORM: _BY_LOG}.get(form, {}).get(method, method_in_words(method))
 
 
 def metric_in_words(metric: str) -> str:
@@ -82,8 +92,8 @@ def cell(one: Any) -> str:
 
 
 def laid_out(table: Any, form: str, choice: str, metrics: tuple[str, ...] | None = None) -> tuple[list[str], list[Any]]:
-    """Lay one form's table out: the header, and rows of texts, simple baselines first."""
-    part = table[(table.choice == choice) & table.form.isin((form, BASELINE_FORM))]
+    """Lay one form's table out: the header, and rows of texts, simple baselines and what goes by the log first."""
+    part = table[(table.choice == choice) & table.form.isin((form, BASELINE_FORM, BY_LOG_FORM))]
     names = [name for name in dict.fromkeys(part.metric) if metrics is None or name.split("@")[0] in metrics]
     rows = []
     for (of_form, method), cells in part.groupby(["form", "method"], sort=False):
