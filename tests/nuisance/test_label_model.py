@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ import verirec as vr
 from plain_formulas import label_model as plain
 from refusals import check_refusal
 from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.nuisance.label_model import parts_by_score
 
 N_USERS, N_ITEMS = 6, 7
 
@@ -63,9 +66,22 @@ def test_the_penalised_loss_never_rises_from_sweep_to_sweep(seed, penalty):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_after_many_sweeps_the_penalised_likelihood_is_stationary(seed, penalty):
     log, weights = small(seed)
-    fitted = vr.LabelModel(penalty, 3_000).fit(log, weights)
+    fitted = vr.LabelModel(penalty, 3_000, tolerance=0).fit(log, weights)
     slopes = gradient(constants_of(fitted), rows_of(log), weights / weights.mean(), penalty)
     assert np.abs(slopes).max() < 1e-6
+
+
+@pytest.mark.parametrize("rates", [None, vr.NoiseRates(0.2, 0.1)])
+def test_sweeps_end_within_the_tolerance_of_where_they_lead(rates):
+    world = vr.simulate.world(200, 300, observed=0.1, noise_rates=vr.NoiseRates(0.2, 0.1), random_state=0)
+    ones = np.ones(len(world.log))
+    far = constants_of(vr.LabelModel(sweeps=2_000, tolerance=0).fit(world.log, ones, rates))
+    errors = [
+        np.abs(constants_of(vr.LabelModel(sweeps=2_000, tolerance=one).fit(world.log, ones, rates)) - far).max()
+        for one in (1e-2, 1e-4, 1e-6)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert (np.array(errors) < [2e-2, 2e-4, 2e-6]).all()
 
 
 def test_only_the_ratios_of_weights_matter():
@@ -77,7 +93,7 @@ def test_only_the_ratios_of_weights_matter():
 def test_a_weight_of_two_is_a_row_twice_with_the_penalty_in_rows_of_average_weight():
     log, _ = small()
     weights = np.where(np.arange(len(log)) % 3 == 0, 2.0, 1.0)
-    fitted = vr.LabelModel(3.0, 3_000).fit(log, weights)
+    fitted = vr.LabelModel(3.0, 3_000, tolerance=0).fit(log, weights)
     repeated = [row for row, weight in zip(rows_of(log), weights, strict=True) for _ in range(int(weight))]
     slopes = gradient(constants_of(fitted), repeated, [1.0] * len(repeated), 3.0 * weights.mean())
     assert np.abs(slopes).max() < 1e-6
@@ -87,10 +103,10 @@ def test_a_row_without_weight_is_as_good_as_absent():
     log, weights = small()
     weights[::4] = 0
     there = np.flatnonzero(weights)
-    with_it = vr.LabelModel(3.0, 3_000).fit(log, weights)
+    with_it = vr.LabelModel(3.0, 3_000, tolerance=0).fit(log, weights)
     share = len(there) / len(log)
     # Fewer rows have a larger average weight: the same penalty in weight is another one in rows.
-    without = vr.LabelModel(3.0 * share, 3_000).fit(log.select(there), weights[there])
+    without = vr.LabelModel(3.0 * share, 3_000, tolerance=0).fit(log.select(there), weights[there])
     np.testing.assert_allclose(constants_of(without), constants_of(with_it), atol=1e-6)
 
 
@@ -110,7 +126,7 @@ def test_labels_of_one_class_leave_probabilities_inside(label):
 
 def test_a_large_penalty_leaves_the_weighted_mean():
     log, weights = small()
-    values = vr.LabelModel(1e9, 300).fit(log, weights).block(np.arange(N_USERS), np.arange(N_ITEMS))
+    values = vr.LabelModel(1e9, 300, tolerance=0).fit(log, weights).block(np.arange(N_USERS), np.arange(N_ITEMS))
     np.testing.assert_allclose(values, np.average(log.labels, weights=weights), atol=1e-6)
 
 
@@ -168,6 +184,10 @@ BAD_WEIGHTS = [
         (lambda: vr.LabelModel(penalty=0).fit(LOG, WEIGHTS), "^penalty must be a finite number above 0; got 0$"),
         (lambda: vr.LabelModel(penalty=np.inf).fit(LOG, WEIGHTS), "^penalty must be a finite number above 0; got inf$"),
         (lambda: vr.LabelModel(sweeps=0).fit(LOG, WEIGHTS), "^sweeps must be a whole number of at least 1; got 0$"),
+        (
+            lambda: vr.LabelModel(tolerance=-1).fit(LOG, WEIGHTS),
+            "^tolerance must be a finite number .*at least 0; got -1$",
+        ),
         (lambda: vr.LabelModel(sweeps=1.5).fit(LOG, WEIGHTS), "^sweeps must be a whole number .*; got 1.5$"),
         (lambda: vr.LabelModel().cross_fit(LOG, WEIGHTS, 1, 0), "^folds must be a whole number of at least 2; got 1$"),
         (lambda: vr.LabelModel().cross_fit(LOG, WEIGHTS, 5, "x"), "^random_state must be "),
@@ -231,3 +251,22 @@ def test_cross_fitting_needs_a_log():
         ParameterError,
         "^a FeedbackLog is needed; got str$",
     )
+
+
+# Parts by score
+
+
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 12), distinct=st.integers(1, 60))
+def test_parts_by_score_are_those_of_sorting(seed, count, distinct):
+    random = np.random.default_rng(seed)
+    scores = random.integers(distinct, size=50) / distinct
+    ends = np.sort(random.integers(0, 51, size=count))
+    parts = parts_by_score(scores, ends, random)
+    assert np.bincount(parts, minlength=count + 1).tolist() == np.diff(ends, prepend=0, append=50).tolist()
+    by_part = [scores[parts == part] for part in range(count + 1) if (parts == part).any()]
+    assert all(low.max() <= high.min() for low, high in pairwise(by_part))
+
+
+def test_rows_that_tie_are_parted_by_chance():
+    parts = parts_by_score(np.zeros(4_000), [1_000], np.random.default_rng(0))
+    assert abs(np.flatnonzero(parts == 0).mean() - 2_000) < 4 * 4_000 / np.sqrt(12 * 1_000)

@@ -327,10 +327,10 @@ class FeedbackLog:
             raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
         if index.dtype != bool:
             index = checked_positions("rows", index, len(self))
-            if len(np.unique(index)) < len(index):
-                raise ParameterError(
-                    f"rows must be distinct, as pairs are; {len(index):,} name {len(np.unique(index)):,}"
-                )
+            named = np.zeros(len(self), bool)
+            named[index] = True
+            if named.sum() < len(index):
+                raise ParameterError(f"rows must be distinct, as pairs are; {len(index):,} name {named.sum():,}")
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:

@@ -174,7 +174,7 @@ class _TwoWayLeastSquares:
             product = diagonal * vector + np.concatenate([of_items, of_users])
             return np.asarray(product - masses * (float(masses @ vector) / mass))
 
-        solved = conjugate_gradients(times, right, diagonal, tolerance=_CONVERGED, steps=_STEPS)
+        solved = conjugate_gradients(times, right, lambda one: one / diagonal, tolerance=_CONVERGED, steps=_STEPS)
         users, items = solved[:n_users], solved[n_users:]
         return Additive((total - float(masses @ solved)) / mass, users, items)
 

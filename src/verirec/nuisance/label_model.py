@@ -6,7 +6,7 @@ to nothing to it out of sample, and to spoil its extremes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from scipy.special import expit, logit
 from verirec.checks import number_array, real_number, whole_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.parts import totals
+from verirec.data.parts import parts_of, totals
+from verirec.data.threads import mapped
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.randomness import RandomState, as_generator
@@ -32,6 +33,8 @@ _NOISY: Final = 3
 """Times as many sweeps where labels are noisy: expectation-maximisation takes smaller steps."""
 _CURVATURE: Final = 0.25
 """The log loss bends at most this much: a parabola with it lies above the loss everywhere."""
+_PART: Final = 1 << 15
+"""Rows that are worked on at a time."""
 
 
 class LabelProbabilities(CellValues):
@@ -59,10 +62,7 @@ class LabelProbabilities(CellValues):
 
     def cell_odds(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the odds of a 0, exp(-logit): of a block, the outer product of its users' and its items'."""
-        return np.asarray(
-            np.exp(-np.clip(self.level + self.users[users], -_STEEPEST, _STEEPEST))
-            * np.exp(-np.clip(self.items[items], -_STEEPEST, _STEEPEST))
-        )
+        return np.asarray(_odds(self.level + self.users[users]) * _odds(self.items[items]))
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the logits."""
@@ -73,19 +73,26 @@ class LabelProbabilities(CellValues):
         return LabelProbabilities(self.level + shift, self.users, self.items)
 
 
+def _odds(logits: Array) -> Array:
+    """Return the odds of a 0: those of a sum of logits are the product."""
+    return np.exp(-np.clip(logits, -_STEEPEST, _STEEPEST))
+
+
 @dataclass(frozen=True)
 class LabelModel:
     """How to fit h, by weighted maximum likelihood with a ridge penalty.
 
-    Each sweep majorises the loss by a parabola and solves for users, items and level in turn, so that the penalised
-    loss never rises.
+    Each sweep majorises the loss by a parabola and solves for users and the level, then for items and the level, so
+    that the penalised loss never rises.
 
     Parameters
     ----------
     penalty
         On each constant, in rows of average weight.
     sweeps
-        Over users and items.
+        Over users and items, at most; three times as many where labels are noisy.
+    tolerance
+        Constants that are this near to where they are going, as far as the last two sweeps tell, are left there.
 
     Examples
     --------
@@ -97,6 +104,7 @@ class LabelModel:
 
     penalty: float = 10.0
     sweeps: int = 30
+    tolerance: float = 1e-5
 
     def fit(
         self, log: FeedbackLog, weights: Array, rates: NoiseRates | GroupedNoiseRates | None = None
@@ -108,25 +116,24 @@ class LabelModel:
         was said and the model so far (expectation-maximisation, so that the loss still never rises).
         """
         penalty = real_number("penalty", self.penalty, above=0)
+        tolerance = real_number("tolerance", self.tolerance, above=0, closed=True)
         given = _checked_weights(log, weights)
         given = given / given.max()
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
-        expected = _expectation(log, rates)
-
-        def rest() -> Array:
-            liked = fitted.cells(log.users, log.items)
-            return np.asarray(scaled * (expected(liked) - liked))
-
+        rest = _residuals(log, scaled, rates)
         sides = [
-            (constants, positions, _CURVATURE * totals(positions, scaled, len(constants)) + penalty)
+            (constants, positions, _CURVATURE * totals(positions, scaled, len(constants)))
             for constants, positions in ((fitted.users, log.users), (fitted.items, log.items))
         ]
+        before = 0.0
         for _ in range(whole_number("sweeps", self.sweeps) * (1 if rates is None else _NOISY)):
-            for constants, positions, curvature in sides:
-                constants += (totals(positions, rest(), len(constants)) - penalty * constants) / curvature
-            fitted.level += float(rest().sum()) / (_CURVATURE * float(scaled.sum()))
+            step = max(_improve(fitted, rest, *side, penalty) for side in sides)
+            # Steps shrink by about the same factor each: this is what all that are left out would add up to.
+            if step == 0 or (step < before and step * step / (before - step) < tolerance):
+                break
+            before = step
         return fitted
 
     def cross_fit(
@@ -141,28 +148,78 @@ class LabelModel:
         if len(checked_log(log)) < 2:
             raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
         count = min(whole_number("folds", folds, min=2), len(log))
-        random = as_generator(random_state)
-        fold = random.permutation(len(log)) % count
+        shuffled = as_generator(random_state).permutation(len(log))
         given = _checked_weights(log, weights)
         values = np.empty(len(log))
-        for held_out in range(count):
-            out = fold == held_out
-            rows = np.flatnonzero(~out)
-            if len(rows) > MOST_ROWS:
-                rows = np.sort(random.choice(rows, MOST_ROWS, replace=False))
+
+        def visit(held_out: int) -> None:
+            """Leave a stretch of the shuffled rows out, and fit to those that come after it, and then before it."""
+            start, stop = (len(log) * edge // count for edge in (held_out, held_out + 1))
+            out, others = shuffled[start:stop], np.concatenate([shuffled[stop:], shuffled[:start]])
+            rows = np.sort(others[:MOST_ROWS])
             values[out] = self.fit(log.select(rows), given[rows], rates).at(log.users[out], log.items[out])
+
+        list(mapped(visit, range(count), threads=2))
         return values
 
 
-def _expectation(log: FeedbackLog, rates: NoiseRates | GroupedNoiseRates | None) -> Callable[[Array], Array]:
-    """Return what gives each row's expected true label, from the probability that it is liked."""
+def _improve(
+    fitted: LabelProbabilities,
+    rest: Callable[[LabelProbabilities], Array],
+    constants: Array,
+    positions: Positions,
+    curvature: Array,
+    penalty: float,
+) -> float:
+    """Minimise the parabola in one side's constants and the level together; return the largest step of any."""
+    slope = totals(positions, rest(fitted), len(constants))
+    both = curvature + penalty
+    level = float(((slope + curvature * constants) / both).sum() / (curvature / both).sum())
+    steps = (slope - curvature * level - penalty * constants) / both
+    constants += steps
+    fitted.level += level
+    return max(float(np.abs(steps).max()), abs(level))
+
+
+def _residuals(
+    log: FeedbackLog, weights: Array, rates: NoiseRates | GroupedNoiseRates | None
+) -> Callable[[LabelProbabilities], Array]:
+    """Return what gives each row's weight times the expected true label less its probability, in an array of its own.
+
+    Part by part, and by the odds of users and items: no exponential a row, and nothing on the way leaves the cache.
+    """
+    expected = _expectation(log, rates)
+    rest = np.empty(len(log))
+
+    def at(fitted: LabelProbabilities) -> Array:
+        of_users, of_items = _odds(fitted.level + fitted.users), _odds(fitted.items)
+        for part in parts_of(len(log), size=_PART):
+            liked = of_users[log.users[part]]
+            liked *= of_items[log.items[part]]
+            liked += 1
+            np.reciprocal(liked, out=liked)
+            np.subtract(expected(part, liked), liked, out=liked)
+            np.multiply(liked, weights[part], out=rest[part])
+        return rest
+
+    return at
+
+
+def _expectation(
+    log: FeedbackLog, rates: NoiseRates | GroupedNoiseRates | None
+) -> Callable[[slice, Array], npt.NDArray[Any]]:
+    """Return what gives the expected true labels of a part of the rows, from the probabilities that they are liked."""
     if rates is None:
-        labels = log.labels.astype(np.float64)
-        return lambda liked: labels
+        return lambda part, liked: log.labels[part]
     rho01, rho10 = rates.of_pairs(log.users, log.items)
     if_liked = np.where(log.labels == 1, 1 - rho01, rho01)
     if_not = np.where(log.labels == 1, rho10, 1 - rho10)
-    return lambda liked: if_liked * liked / np.maximum(if_liked * liked + if_not * (1 - liked), 1e-300)
+
+    def at(part: slice, liked: Array) -> Array:
+        joint = if_liked[part] * liked
+        return np.asarray(joint / np.maximum(joint + if_not[part] * (1 - liked), 1e-300))
+
+    return at
 
 
 def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
@@ -176,6 +233,22 @@ def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
     return given
 
 
-def by_score(scores: Array, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Sort rows by score; ties, common where users and items have few rows, are broken by chance, not by row order."""
-    return np.lexsort((random.random(len(scores)), scores))
+def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Part rows by their rank in a score: part 0 has the first `ends[0]` rows, part 1 those up to `ends[1]`, and so on.
+
+    Ties, common where users and items have few rows, are broken by chance, not by row order.
+
+    Examples
+    --------
+    >>> parts_by_score(np.array([0.3, 0.1, 0.2, 0.9]), [1, 3], np.random.default_rng(0)).tolist()
+    [1, 0, 1, 2]
+    """
+    inside = np.array([end for end in ends if end < len(scores)], np.int64)
+    edges = np.unique(np.partition(scores, inside)[inside]) if inside.size else scores[:0]
+    parts = np.zeros(len(scores), np.int64)
+    for edge in edges:
+        below = int((scores < edge).sum())
+        tied = np.flatnonzero(scores == edge)
+        parts[scores > edge] = np.searchsorted(ends, below + len(tied), side="right")
+        parts[tied] = random.permutation(np.searchsorted(ends, below + np.arange(len(tied)), side="right"))
+    return parts

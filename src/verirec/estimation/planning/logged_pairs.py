@@ -20,6 +20,7 @@ from verirec.estimation.planning.likes import ExpectedLikes
 from verirec.estimation.planning.questions import MeanLosses
 from verirec.losses import NoiseRates
 from verirec.nuisance.noise_rates.design import likely_rates
+from verirec.nuisance.noise_rates.tails import identified_region
 from verirec.nuisance.propensities import as_propensities
 from verirec.randomness import RandomState
 
@@ -92,7 +93,7 @@ def design_logged(
     fitted = as_propensities(propensities, log)
     if not fitted.known:
         return None
-    rates = likely_rates(log, None, 0.95, random_state)[_HALF] if guess is None else guess
+    rates = likely_rates(identified_region(log, random_state=random_state))[_HALF] if guess is None else guess
     p = fitted.at(log.users, log.items)
     said = np.clip(likes.model.cells(log.users, log.items), rates.rho10 + _INSIDE, 1 - rates.rho01 - _INSIDE)
     before = (said - rates.rho10) / rates.kappa

@@ -67,7 +67,7 @@ class AnchorNoiseRates:
     ...     warnings.simplefilter("ignore")
     ...     rates = AnchorNoiseRates(rule="tails").fit(world.log, propensities=world.propensity_values)
     >>> round(rates.rho01, 2), round(rates.rho10, 2)
-    (0.21, 0.27)
+    (0.33, 0.27)
     """
 
     rule: Rule = "extremes"

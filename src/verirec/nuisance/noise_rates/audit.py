@@ -24,7 +24,7 @@ from verirec.losses.noise_rates import AuditOrigin, checked_groups
 from verirec.nuisance.noise_rates.direct import chance_of_audit, direct_rates, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Rates, joint_rates, truly_positive
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
 from verirec.nuisance.noise_rates.tails import weak_separability_test
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
@@ -69,7 +69,7 @@ class AuditNoiseRates:
     >>> audit = AuditSample(users, items, world.at(users, items).true_labels)
     >>> rates = AuditNoiseRates().fit(world.log, audit=audit)
     >>> round(rates.rho01, 2), round(rates.rho10, 2)
-    (0.23, 0.08)
+    (0.23, 0.09)
     >>> rates.source
     'an audit of 500 pairs'
     """
@@ -118,14 +118,9 @@ class AuditNoiseRates:
                 weights = 1 / propensities.at(log.users, log.items)
         strata = np.zeros(len(log), np.int64)
         if self.method == "joint":
-            strata = sort_into_strata(
-                log,
-                propensities,
-                scores,
-                strata=whole_number("strata", self.strata),
-                folds=self.folds,
-                random=as_generator(self.random_state),
-            )
+            count, random = whole_number("strata", self.strata), as_generator(self.random_state)
+            score = score_rows(log, propensities, scores, folds=self.folds, random=random)
+            strata = sort_into_strata(score, count, random)
         if self.user_groups is None and self.item_groups is None:
             return self._rates(log, strata, (np.arange(len(log)), audited), weights, "")
         return self._by_group(log, strata, audited, weights)

@@ -21,9 +21,9 @@ from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import AuditError, LabelError, ParameterError
-from verirec.losses import NoiseRates
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
-from verirec.nuisance.noise_rates.tails import identified_region
+from verirec.losses import NoiseRates, NoiseRegion
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.tails import REGION_QUANTILE, look_at_tails, refuse_too_few, region_of
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -92,15 +92,22 @@ def design_audit(
     strata
         Of the score.
     random_state
-        Of the guesses, and of the choice of rows within a cell. The strata are those of `AuditNoiseRates()`.
+        Of the choice of rows within a cell. The score behind strata and guesses is that of `AuditNoiseRates()`.
     """
     if guess is not None and not isinstance(guess, NoiseRates):
         raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
     count, random = whole_number("strata", strata), as_generator(random_state)
     if len(np.unique(checked_log(log).labels)) < 2:
         raise LabelError("an audit plan needs a log with rows of both classes, positive and negative")
-    guesses = [guess] if guess is not None else likely_rates(log, scores, confidence, random_state)
-    of_row = sort_into_strata(log, propensities, scores, strata=count, folds=5, random=as_generator(FOLDS_SEED))
+    if guess is None:
+        refuse_too_few(log)
+    of_folds = as_generator(FOLDS_SEED)
+    score = score_rows(log, propensities, scores, folds=5, random=of_folds)
+    if guess is None:
+        guesses = likely_rates(region_of(look_at_tails(log.labels, score, REGION_QUANTILE), confidence))
+    else:
+        guesses = [guess]
+    of_row = sort_into_strata(score, count, of_folds)
     cells = of_row * 2 + log.labels
     inventory = np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float)
     reach = float(ndtri((1 + confidence) / 2))
@@ -130,11 +137,8 @@ def _of_cells(cells: npt.NDArray[Any], asked: Array, random: np.random.Generator
     )
 
 
-def likely_rates(
-    log: FeedbackLog, scores: PredictionsLike | None, confidence: float, random_state: RandomState
-) -> list[NoiseRates]:
-    """Guess that each rate is all, half or a quarter of what the log allows at most."""
-    region = identified_region(log, scores=scores, confidence=confidence, random_state=random_state)
+def likely_rates(region: NoiseRegion) -> list[NoiseRates]:
+    """Guess that each rate is all, half or a quarter of what a log allows at most."""
     most = [min(one, MOST_GUESSED) for one in (region.rho01_most, region.rho10_most)]
     return [NoiseRates(a * most[0], b * most[1]) for a, b in product((1.0, 0.5, 0.25), repeat=2)]
 

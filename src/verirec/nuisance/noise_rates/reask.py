@@ -20,7 +20,7 @@ from verirec.nuisance.noise_rates.direct import chance_of_audit, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Covariance, truly_positive
 from verirec.nuisance.noise_rates.repeated import RepeatedRates, repeated_rates
 from verirec.nuisance.noise_rates.second_answers import ReaskSample
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
 
@@ -71,7 +71,7 @@ class ReaskNoiseRates:
     >>> rates.source
     'second answers to 1,000 pairs'
     >>> {name: (round(low, 2), round(high, 2)) for name, (low, high) in rates.interval().items()}
-    {'rho01': (0.1, 0.24), 'rho10': (0.06, 0.22)}
+    {'rho01': (0.06, 0.23), 'rho10': (0.09, 0.25)}
     """
 
     strata: int = 10
@@ -102,14 +102,9 @@ class ReaskNoiseRates:
             propensities = as_propensities(propensities, log)
             if propensities.depends_on_label:
                 weights = 1 / propensities.at(log.users, log.items)
-        strata = sort_into_strata(
-            log,
-            propensities,
-            scores,
-            strata=whole_number("strata", self.strata),
-            folds=self.folds,
-            random=as_generator(self.random_state),
-        )
+        count, random = whole_number("strata", self.strata), as_generator(self.random_state)
+        score = score_rows(log, propensities, scores, folds=self.folds, random=random)
+        strata = sort_into_strata(score, count, random)
         said = _said_by_stratum(log.labels, strata)
         within = np.ones(len(rows))
         if reask.probabilities is not None:

@@ -20,13 +20,15 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
-from verirec.nuisance.label_model import LabelModel, by_score
+from verirec.nuisance.label_model import LabelModel, parts_by_score
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
 
 _FEWEST: Final = 20
 """Rows that a tail has at least: the mean of fewer labels says little."""
+REGION_QUANTILE: Final = 0.02
+"""Share of the rows in each tail."""
 
 
 class Tails(NamedTuple):
@@ -72,8 +74,8 @@ def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> T
     count = _rows_in_a_tail(len(labels), quantile)
     if 2 * count > len(labels):
         raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
-    order = by_score(scores, np.random.default_rng(0))
-    low, high = float(labels[order[:count]].mean()), float(labels[order[-count:]].mean())
+    parts = parts_by_score(scores, (count, len(labels) - count), np.random.default_rng(0))
+    low, high = float(labels[parts == 0].mean()), float(labels[parts == 2].mean())
     return Tails(1 - high, low, count)
 
 
@@ -102,7 +104,7 @@ def identified_region(
     log: FeedbackLog,
     *,
     scores: PredictionsLike | None = None,
-    quantile: float = 0.02,
+    quantile: float = REGION_QUANTILE,
     confidence: float = 0.95,
     random_state: RandomState = 0,
 ) -> NoiseRegion:
@@ -134,18 +136,26 @@ def identified_region(
     >>> region.rho01_most > 0.2 and region.rho10_most > 0.1
     True
     """
-    level = real_number("confidence", confidence, above=0, below=1)
-    share = real_number("quantile", quantile, above=0, below=0.5)
-    needed = 2 * _rows_in_a_tail(len(checked_log(log)), share)
+    real_number("confidence", confidence, above=0, below=1)
+    refuse_too_few(log, quantile)
+    return region_of(_cross_fitted_tails(log, scores, quantile, random_state), confidence)
+
+
+def refuse_too_few(log: FeedbackLog, quantile: float = REGION_QUANTILE) -> None:
+    """Raise `EmptyLogError` if a log has fewer rows than two tails."""
+    needed = 2 * _rows_in_a_tail(len(checked_log(log)), real_number("quantile", quantile, above=0, below=0.5))
     if needed > len(log):
         raise EmptyLogError(
             f"a log of {len(log):,} rows cannot tell how noisy its labels may be, which takes at least {needed:,}; "
             "give the noise rates: rho01=... and rho10=..."
         )
-    tails = _cross_fitted_tails(log, scores, share, random_state)
+
+
+def region_of(tails: Tails, confidence: float) -> NoiseRegion:
+    """Bound both rates by the upper ends of the shares' intervals."""
     # Clopper and Pearson's bound of a share; each at half the error, so that both hold together.
     wrong = np.round(tails.shares * tails.rows)
-    most = betaincinv(wrong + 1, np.maximum(tails.rows - wrong, 1e-9), 1 - (1 - level) / 2)
+    most = betaincinv(wrong + 1, np.maximum(tails.rows - wrong, 1e-9), 1 - (1 - confidence) / 2)
     return NoiseRegion(*np.minimum(most, MOST_RATE).tolist())
 
 

@@ -15,6 +15,7 @@ from verirec.checks import real_number
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import SHORT, filled, over_parts, totals
+from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
@@ -65,7 +66,8 @@ class LogisticPropensity:
         with_features = self.features and log.user_features is not None and log.item_features is not None
         l2 = float(with_features) if self.l2 is None else _checked_l2(self.l2)
         if with_features:
-            return _WithFeatures(fit_with_features(log, l2=l2), floor)
+            with one_product_thread():
+                return _WithFeatures(fit_with_features(log, l2=l2), floor)
         counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
         return _TwoWay(fit_two_way(*counts, l2=l2), floor)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from verirec.data.cells import FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
@@ -21,11 +20,18 @@ from verirec.nuisance.solving import conjugate_gradients
 
 Array = npt.NDArray[np.float64]
 
+_LEAST: Final = 1e-12
+_SINGLE: Final = 1e-4
+"""Steps are not solved for more closely: single precision would not tell."""
+_OVERSHOT: Final = 0.5
+"""A step may end where the likelihood falls by this part of how it rose at its start."""
 MOST_ITERATIONS: Final = 50
 TOLERANCE: Final = 1e-9
 _BLOCK: Final = 1 << 18
-_FURTHEST: Final = 12.0
-"""Starting constants stay within this: an item that nobody rated would start at minus infinity."""
+_FURTHEST: Final = 30.0
+"""Where constants without an end start: their probabilities are 0 or 1 to thirteen digits."""
+_NEARLY_FREE: Final = 1e-3
+"""The penalty of constants that start the fit; in it they are free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +68,7 @@ class FeatureFit:
 
     def logits_of(self, coefficients: Array) -> FactorCells:
         """Return the linear predictor of any coefficients."""
-        n_users, n_items = self.shape
-        products, user_constants, item_constants = np.split(coefficients, [-n_users - n_items, -n_items])
+        products, user_constants, item_constants = self._sides(coefficients)
         matrix = products.reshape(self.user_features.shape[1], self.item_features.shape[1])
         return FactorCells(self.user_features @ matrix, self.item_features, user_constants, item_constants)
 
@@ -74,24 +79,36 @@ class FeatureFit:
 
     def adjoint(self, users: Positions, items: Positions, values: Array) -> Array:
         """Add values of pairs up by coefficient: the transpose of the linear predictor."""
+        from scipy.sparse import csr_array  # Takes long to import, and is not always needed.
+
         n_users, n_items = self.shape
-        by_user = np.zeros((n_users, self.item_features.shape[1]))
-        for column in range(self.item_features.shape[1]):
-            by_user[:, column] = totals(users, values * self.item_features[items, column], n_users)
+        by_user = csr_array((values, (users, items)), shape=self.shape) @ self.item_features
         return np.concatenate(
             [(self.user_features.T @ by_user).ravel(), totals(users, values, n_users), totals(items, values, n_items)]
         )
 
-    def over_grid(self, values: Callable[[Array, Positions, Positions], Array]) -> Array:
-        """Add a function of the probabilities up by coefficient, over the whole grid, block by block."""
+    def over_grid(
+        self, values: Callable[[Array, Positions, Positions], Array], kind: type[np.floating[Any]] = np.float64
+    ) -> Array:
+        """Add a function of the logits up by coefficient, over the whole grid, block by block.
+
+        Parameters
+        ----------
+        values
+            Of a block's logits, which it may overwrite, and positions.
+        kind
+            The precision of a block; blocks are added up in double precision.
+        """
         n_users, n_items = self.shape
         products = np.zeros((self.user_features.shape[1], self.item_features.shape[1]))
         by_user, by_item = np.zeros(n_users), np.zeros(n_items)
+        logits = _in_precision(self.logits, kind)
+        user_features, item_features = self.user_features.astype(kind), self.item_features.astype(kind)
 
         def visit(block: Block) -> tuple[Array, Array, Array]:
             users, items = block
-            part = values(expit(self.logits.cells(users[:, None], items[None, :])), users, items)
-            product = self.user_features[users].T @ (part @ self.item_features[items])
+            part = values(logits.cells(users[:, None], items[None, :]), users, items)
+            product = user_features[users].T @ (part @ item_features[items])
             return product, part.sum(axis=1), part.sum(axis=0)
 
         for (users, items), (product, of_users, of_items) in self.grid.map_blocks(visit):
@@ -114,7 +131,7 @@ class FeatureFit:
         squares = FeatureFit(self.user_features**2, self.item_features**2, self.coefficients, self.l2)
         # Same probabilities, squared features: what the diagonal adds up.
         squares.__dict__["logits"] = self.logits
-        return np.maximum(squares.over_grid(lambda p, users, items: p * (1 - p)) + self.penalties, 1e-12)
+        return np.maximum(squares.over_grid(lambda z, users, items: _bends(z)) + self.penalties, _LEAST)
 
     @cached_property
     def leverages(self) -> FactorCells:
@@ -122,17 +139,102 @@ class FeatureFit:
         inverse = FeatureFit(self.user_features**2, self.item_features**2, 1 / self.information, self.l2)
         return inverse.logits
 
-    def solve(self, right_side: Array, *, tolerance: float = 1e-6) -> Array:
-        """Solve with the Hessian, by conjugate gradients."""
+    @cached_property
+    def rough_inverse(self) -> RoughInverse:
+        """What nearly solves with the Hessian."""
+        bends = self.over_grid(lambda z, users, items: _bends(z), np.float32)
+        _, of_users, of_items = self._sides(bends)
+        return RoughInverse(self.user_features, self.item_features, of_users, of_items, self.l2)
+
+    def _sides(self, coefficients: Array) -> list[Array]:
+        """Return W, flat, beta and gamma."""
+        n_users, n_items = self.shape
+        return np.split(coefficients, [-n_users - n_items, -n_items])
+
+    def solve(self, right_side: Array, *, tolerance: float = 1e-6, kind: type[np.floating[Any]] = np.float64) -> Array:
+        """Solve with the Hessian, by conjugate gradients; `kind` as in `over_grid`."""
 
         def times_hessian(vector: Array) -> Array:
-            direction = self.logits_of(vector)
+            direction = _in_precision(self.logits_of(vector), kind)
             product = self.over_grid(
-                lambda p, users, items: p * (1 - p) * direction.cells(users[:, None], items[None, :])
+                lambda z, users, items: _bends(z) * direction.cells(users[:, None], items[None, :]), kind
             )
             return np.asarray(product + self.penalties * vector)
 
-        return conjugate_gradients(times_hessian, right_side, self.information, tolerance=tolerance, steps=1_000)
+        return conjugate_gradients(times_hessian, right_side, self.rough_inverse, tolerance=tolerance, steps=1_000)
+
+
+def _probabilities(logits: Array) -> Array:
+    """Turn logits into probabilities, in place."""
+    with np.errstate(over="ignore"):
+        np.exp(np.negative(logits, out=logits), out=logits)
+    logits += 1
+    return np.reciprocal(logits, out=logits)
+
+
+def _bends(logits: Array) -> Array:
+    """Turn logits into p (1 - p), in place, exact where p is near to 0 or 1."""
+    np.exp(np.negative(np.abs(logits, out=logits), out=logits), out=logits)
+    rest = 1 + logits
+    rest *= rest
+    return np.divide(logits, rest, out=logits)
+
+
+def _in_precision(cells: FactorCells, kind: type[np.floating[Any]]) -> FactorCells:
+    return FactorCells(
+        cells.user_factors.astype(kind, copy=False),
+        cells.item_factors.astype(kind, copy=False),
+        cells.user_constants.astype(kind, copy=False),
+        cells.item_constants.astype(kind, copy=False),
+    )
+
+
+class RoughInverse:
+    r"""What solves with the Hessian if each cell's :math:`p (1 - p)` is the product of its user's and its item's.
+
+    With features that are centred by these weights, W, beta and gamma are then independent: the block of W is the
+    Kronecker product of the features' covariances, those of the constants are diagonal but for their common level.
+
+    Parameters
+    ----------
+    user_features, item_features
+        Shapes (n_users, a) and (n_items, b).
+    of_users, of_items
+        Sums of p (1 - p) over each one's cells, shapes (n_users,) and (n_items,).
+    l2
+        The penalty of W.
+    """
+
+    def __init__(self, user_features: Array, item_features: Array, of_users: Array, of_items: Array, l2: float) -> None:
+        self.user_features, self.item_features = user_features, item_features
+        self.of_users, self.of_items = np.maximum(of_users, _LEAST), np.maximum(of_items, _LEAST)
+        self.total = float(self.of_users.sum())
+        self.user_mean, user_spread, self.user_axes = _weighted_axes(user_features, self.of_users)
+        self.item_mean, item_spread, self.item_axes = _weighted_axes(item_features, self.of_items)
+        self.bends = np.maximum(np.outer(user_spread, item_spread) * self.total + l2, _LEAST)
+
+    def __call__(self, right: Array) -> Array:
+        """Solve for a right side: W, beta and gamma in one flat array."""
+        n_users, n_items = len(self.of_users), len(self.of_items)
+        products, users, items = np.split(right, [-n_users - n_items, -n_items])
+        matrix = products.reshape(len(self.user_mean), len(self.item_mean))
+        by_user = self.user_features.T @ users - users.sum() * self.user_mean
+        centred = matrix - np.outer(by_user, self.item_mean) - np.outer(self.user_mean, self.item_features.T @ items)
+        rotated = self.user_axes.T @ centred @ self.item_axes / self.bends
+        solved = self.user_axes @ rotated @ self.item_axes.T
+        of_users = users / self.of_users - items.sum() / (2 * self.total)
+        of_items = items / self.of_items - users.sum() / (2 * self.total)
+        of_users -= (self.user_features - self.user_mean) @ (solved @ self.item_mean)
+        of_items -= self.item_features @ (self.user_mean @ solved)
+        return np.concatenate([solved.ravel(), of_users, of_items])
+
+
+def _weighted_axes(features: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the weighted mean, and the variances along the principal axes with these, the columns of a matrix."""
+    mean = weights @ features / weights.sum()
+    centred = features - mean
+    variances, axes = np.linalg.eigh((weights / weights.sum() * centred.T) @ centred)
+    return mean, np.maximum(variances, 0.0), axes
 
 
 def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERANCE) -> FeatureFit:
@@ -154,34 +256,40 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
         )
     user_features, item_features = _standardised(log.user_features), _standardised(log.item_features)
     counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
-    start = fit_two_way(*counts, l2=max(l2, 1e-3))
+    start = fit_two_way(*counts, l2=_NEARLY_FREE)
     coefficients = np.concatenate(
         [
             np.zeros(user_features.shape[1] * item_features.shape[1]),
-            np.clip(start.user_constants[start.users.code], -_FURTHEST, _FURTHEST),
-            np.clip(start.item_constants[start.items.code], -_FURTHEST, _FURTHEST),
+            _started(start.user_constants[start.users.code], counts[0], log.n_items),
+            _started(start.item_constants[start.items.code], counts[1], log.n_users),
         ]
     )
     observed = FeatureFit(user_features, item_features, coefficients, l2).adjoint(
         log.users, log.items, np.ones(len(log))
     )
     scale = float(max(counts[0].max(), counts[1].max()))
-    fitted = FeatureFit(user_features, item_features, coefficients, l2)
-    value = _objective(fitted, observed)
+
+    def gradient_at(coefficients: Array) -> tuple[FeatureFit, Array]:
+        fitted = FeatureFit(user_features, item_features, coefficients, l2)
+        return fitted, observed - fitted.over_grid(
+            lambda z, users, items: _probabilities(z)
+        ) - fitted.penalties * coefficients
+
+    fitted, gradient = gradient_at(coefficients)
     for _ in range(MOST_ITERATIONS):
-        gradient = observed - fitted.over_grid(lambda p, users, items: p) - fitted.penalties * fitted.coefficients
         largest = float(np.abs(gradient).max()) / scale
         if largest < tolerance:
             return FeatureFit(user_features, item_features, fitted.coefficients, l2, largest)
-        step = fitted.solve(gradient, tolerance=min(0.1, largest**0.5))
-        length = 1.0
+        # Steps need no more digits than single precision has: what is wrong with one, the next puts right.
+        step = fitted.solve(gradient, tolerance=max(min(0.1, largest**0.5), _SINGLE), kind=np.float32)
+        length, slope = 1.0, float(gradient @ step)
         while True:
-            candidate = FeatureFit(user_features, item_features, fitted.coefficients + length * step, l2)
-            new_value = _objective(candidate, observed)
-            if new_value >= value - 1e-12 * abs(value) or length < 1e-10:
+            candidate, new_gradient = gradient_at(fitted.coefficients + length * step)
+            # The likelihood is concave: where it does not fall along the step, it has risen all the way.
+            if new_gradient @ step >= -_OVERSHOT * slope or length < 1e-10:
                 break
             length /= 2
-        fitted, value = candidate, new_value
+        fitted, gradient = candidate, new_gradient
     if largest > ENOUGH:
         raise PropensityError(
             f"the logistic propensity with features did not converge in {MOST_ITERATIONS} steps (gradient "
@@ -190,10 +298,9 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
     return FeatureFit(user_features, item_features, fitted.coefficients, l2, largest)
 
 
-def _objective(fitted: FeatureFit, observed: Array) -> float:
-    normaliser = fitted.grid.total(lambda users, items: np.logaddexp(0, fitted.logits.cells(users, items)))
-    penalty = float(fitted.penalties @ fitted.coefficients**2) / 2
-    return float(observed @ fitted.coefficients) - normaliser - penalty
+def _started(constants: Array, counts: npt.NDArray[np.int64], most: int) -> Array:
+    """Start those who are never or always observed, whose constants would go further with every step, far out."""
+    return np.where(counts == 0, -_FURTHEST, np.where(counts == most, _FURTHEST, constants))
 
 
 def _standardised(features: npt.NDArray[np.float64] | None) -> Array:
