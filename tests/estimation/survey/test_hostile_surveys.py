@@ -90,4 +90,4 @@ def test_a_long_purpose_is_cut(world, scores):
 @pytest.mark.parametrize("folder", [3, "a\0b", ""])
 def test_folders_that_are_none(world, folder):
     found = vr.assess(world.log)
-    check_refusal(lambda: found.save(folder), ParameterError, "folder to write to")
+    check_refusal(lambda: found.save(folder), ParameterError, "the place to write to must be named")

@@ -33,11 +33,12 @@ _NEEDED: Final = ("coat", "honest")
 COMMANDS: Final = {
     "coat": "--dataset coat --trials 8",
     "honest": "--dataset coat --protocol honest --trials 8 --no-auto",
-    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 --methods mf,ome "
+    "swapped": "--dataset coat --protocol honest --rho01 .1 --rho10 .2 "
+    "--methods mf,ome,ips,ome-ips,dr-jl,ome-dr "
     "--forms constants,features,exposure --trials 8 --no-auto",
     "audit": "--dataset coat --rates audit --methods ome,ome-ips,ome-dr --forms constants,features,exposure "
     "--trials 8 --no-auto",
-    "kuairec": "--dataset kuairec --trials 8",
+    "kuairec": "--dataset kuairec --trials 8 --no-auto",
     "kuairec_honest": "--dataset kuairec --protocol honest --trials 8 --no-auto",
     "music": "--dataset yahoo-r3 --seeds 3 --trials 4",
 }
