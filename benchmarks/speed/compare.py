@@ -44,7 +44,7 @@ class Change:
 
 
 def change(old: Result, new: Result, same_machine: bool) -> Change | None:
-    """Compare a case, by wall time if that is what was asked of it; nothing, where there is nothing to compare it by."""
+    """Compare a case, by wall time if that was asked of it; nothing, where there is nothing to compare it by."""
     shared = [name for name in list(new.rounds)[1:] if name in old.rounds]
     if not shared and not same_machine:
         return None
