@@ -3,7 +3,7 @@
     python -m benchmarks.speed.compare OLD.json NEW.json
 
 A case that has a contender is compared by its ratio to it, so that another state of the machine does not matter; the
-others by their CPU seconds, and only on the same kind of machine.
+others by their CPU seconds, and only on the same kind of machine. Where a target is one of wall time, that is compared.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.speed.case import Measure
 from benchmarks.speed.results import Result, Results
 
 LEAST_NOISE = 0.05
@@ -21,7 +22,7 @@ LEAST_NOISE = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """How a case's CPU time changed: below 1 is faster.
+    """How a case's time changed: below 1 is faster.
 
     Examples
     --------
@@ -43,16 +44,17 @@ class Change:
 
 
 def change(old: Result, new: Result, same_machine: bool) -> Change | None:
-    """Compare a case; nothing, where there is nothing to compare it by."""
+    """Compare a case, by wall time if that was asked of it; nothing, where there is nothing to compare it by."""
     shared = [name for name in list(new.rounds)[1:] if name in old.rounds]
     if not shared and not same_machine:
         return None
     contenders = [new.ours, *shared[:1]]
-    spreads = [one.noise(name, "cpu") for one in (old, new) for name in contenders if name in one.rounds]
+    measure: Measure = "wall" if any(one.measure == "wall" for one in new.targets) else "cpu"
+    spreads = [one.noise(name, measure) for one in (old, new) for name in contenders if name in one.rounds]
     noise = max(LEAST_NOISE, math.hypot(*(spread for spread in spreads if not math.isnan(spread))))
     if not shared:
-        return Change(new.name, new.least(new.ours, "cpu") / old.least(old.ours, "cpu"), noise, None)
-    return Change(new.name, new.ratio(shared[0], "cpu") / old.ratio(shared[0], "cpu"), noise, shared[0])
+        return Change(new.name, new.least(new.ours, measure) / old.least(old.ours, measure), noise, None)
+    return Change(new.name, new.ratio(shared[0], measure) / old.ratio(shared[0], measure), noise, shared[0])
 
 
 def changes(old: Results, new: Results) -> list[Change]:
@@ -64,7 +66,7 @@ def changes(old: Results, new: Results) -> list[Change]:
 
 def table(found: list[Change]) -> str:
     """Show changes, what got slower first."""
-    lines = [f"{'':<28}{'CPU, new / old':>16}{'noise':>8}  verdict"]
+    lines = [f"{'':<28}{'new / old':>16}{'noise':>8}  verdict"]
     for one in sorted(found, key=lambda one: -one.factor):
         beside = f", beside {one.beside}" if one.beside else ""
         lines.append(f"{one.name:<28}{one.factor:>16.2f}{one.noise:>8.2f}  {one.verdict}{beside}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, default=DOCS / "speed" / "before.json")
     options = parser.parse_args()
     now = Results.load(options.now)
-    now.cases = {name: now.cases[name] for name in CASES if name in now.cases}
+    now.cases = {name: replace(now.cases[name], title=one.title) for name, one in CASES.items() if name in now.cases}
     before = Results.load(options.before) if options.before.exists() else None
     template = (Path(__file__).parent / "speed.md.jinja").read_text()
     (DOCS / "speed.md").write_text(rendered(template, now, before))

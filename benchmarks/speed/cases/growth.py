@@ -122,7 +122,7 @@ def _case(verb: str, run: Callable[[int], Run], title: str, times: int, **given:
         f"{SIZES[times // 10].removesuffix(' rows')} to {SIZES[times]}",
         {large: partial(run, times), small: partial(run, times // 10)},
         (Target(12.0, small),),
-        **{"rounds": 2, "large": times > 10} | given,
+        **{"rounds": 3 if times == 10 else 2, "large": times > 10} | given,
     )
 
 

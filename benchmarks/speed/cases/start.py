@@ -102,19 +102,15 @@ CASES = [
             "import numpy, pandas": PANDAS,
         },
     ),
-    Case(
-        "start/fit-mf",
-        "imports and all that a process's first fit of MF takes beyond its second",
-        _SIZE,
-        {"first fit": partial(first_fit, "MF", compiled=True), "import torch, numba": _TRAINS},
-        (Target(1.5),),
-    ),
-    Case(
-        "start/fit-ome-dr",
-        "the same of OME-DR",
-        _SIZE,
-        {"first fit": partial(first_fit, "OMEDR", compiled=True), "import torch, numba": _TRAINS},
-        (Target(1.5),),
+    *(
+        Case(
+            f"start/fit-{name}",
+            f"imports and all that a process's first fit of {name.upper()} takes beyond its second",
+            _SIZE,
+            {"first fit": partial(first_fit, method, compiled=True), "import torch, numba": _TRAINS},
+            (Target(1.5),),
+        )
+        for name, method in (("mf", "MF"), ("ome-dr", "OMEDR"))
     ),
     Case(
         "start/compile",
