@@ -1,4 +1,5 @@
 import gzip
+import io
 import subprocess
 import sys
 
@@ -6,11 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from refusals import check_refusal
 from verirec import AuditSample, FeedbackLog, read_log
+from verirec.data.files import read_delimited
 from verirec.data.roles import Roles, ScoreRoles, TruthRoles
 from verirec.exceptions import (
     AuditError,
@@ -743,3 +746,82 @@ def test_a_line_break_in_a_header_is_shown_not_repeated(write):
     with pytest.raises(ColumnError, match=r"'first\\nname'") as caught:
         read_log(file, positive_from=3)
     assert "\n" not in str(caught.value)
+
+
+def reviews(n_rows, text):
+    """Write a log with a column of quoted text."""
+    rows = [f'u{row % 50},i{row},{row % 2},"{text}"\n' for row in range(n_rows)]
+    return "user,item,label,review\n" + "".join(rows)
+
+
+@pytest.mark.parametrize("n_rows", [20, 30_000], ids=["one block", "several blocks"])
+@pytest.mark.parametrize(
+    "text",
+    ["good" + "\nuX,iX,1,z" * 8, "good\nbad " * 10, 'a ""b""\r\n,c' * 8],
+    ids=["lines like rows", "several lines", "quotes and delimiters"],
+)
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv"])
+def test_line_breaks_inside_of_quotes_never_end_a_row(write, name, text, n_rows):
+    content = reviews(n_rows, text).encode()
+    assert n_rows == 20 or len(content) > 2_000_000
+    delimiter = "," if name.startswith("log.csv") else "\t"
+    content = content.replace(b",", delimiter.encode())
+    file = write(name, compressed(content, "gzip") if name.endswith(".gz") else content)
+    expected = pd.read_csv(file, sep=delimiter)
+    assert len(expected) == n_rows
+    assert_same(read_log(file), FeedbackLog.from_frame(expected[["user", "item", "label"]]))
+
+
+def test_line_breaks_inside_of_quotes_in_a_file_of_known_columns(write):
+    file = write("u.data", '1,2,"good\n3,4,bad"\n' * 150_000)
+    table = read_delimited(file, ",", ("user", "item", "note"))
+    assert table.to_pandas().equals(pd.read_csv(file, names=["user", "item", "note"]))
+
+
+@pytest.mark.parametrize(("name", "careful"), [("log.csv", False), ("quoted.csv", True), ("log.csv.gz", True)])
+def test_only_files_that_may_have_quotes_are_read_the_slower_way(write, monkeypatch, name, careful):
+    content = "user,item,label,note\n" + "".join(f"u{row % 50},i{row},{row % 2},x\n" for row in range(150_000))
+    frame = pd.read_csv(io.StringIO(content))
+    if name == "quoted.csv":
+        content = content[:-2] + '"x"\n'
+    file = write(name, compressed(content.encode(), "gzip") if name.endswith(".gz") else content)
+    asked, options = [], pyarrow.csv.ParseOptions
+
+    def parse_options(**given):
+        asked.append(given["newlines_in_values"])
+        return options(**given)
+
+    monkeypatch.setattr("pyarrow.csv.ParseOptions", parse_options)
+    assert_same(read_log(file), FeedbackLog.from_frame(frame[["user", "item", "label"]]))
+    assert asked == [careful]
+
+
+LONG = "x" * 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("log.csv", f"user,item,label,{LONG}\n1,2,1,3\n"),
+        ("log.csv.gz", f"user,item,label,{LONG}\n1,2,1,3\n"),
+        ("log.csv", f"user,item,label,note\n1,2,1,{LONG}\n2,2,0,3\n"),
+        ("log.csv", f'user,item,label,note\n1,2,1,"{LONG}"\n2,2,0,3\n'),
+        ("log.csv", "user,item,label,note\n" + '1,2,1,"open\n' + "2,2,0,3\n" * 500_000),
+    ],
+    ids=["header", "compressed header", "field", "quoted field", "quote that is not closed"],
+)
+def test_a_line_that_is_too_long_is_called_so(write, name, content):
+    file = write(name, compressed(content.encode(), "gzip") if name.endswith(".gz") else content)
+    message = rf"^a line of {name} is longer than 1 MB; is a quote in it never closed\?$"
+    check_refusal(lambda: read_log(file), FileFormatError, message)
+
+
+def test_a_line_that_is_too_long_in_a_file_of_known_columns_is_called_so(write):
+    file = write("u.data", f"1,2\n3,{LONG}\n")
+    check_refusal(
+        lambda: read_delimited(file, ",", ("user", "item")), FileFormatError, r"^a line of u\.data is longer than 1 MB"
+    )
+
+
+def test_many_blank_lines_are_still_an_empty_file(write):
+    check_refusal(lambda: read_log(write("log.csv", "\n" * 3_000_000)), EmptyLogError, r"^log\.csv is empty")

@@ -26,6 +26,8 @@ _COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
 _SPELT_OUT_BYTES: Final = 6
 """A dictionary's index takes at most 4 bytes a value: a column chunk above this is mostly text spelt out."""
 _BATCH_ROWS: Final = 2_000_000
+_BLOCK_BYTES: Final = 2**20
+"""Of text that Arrow parses at a time: a row may cross one end of a block, not two."""
 
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -122,6 +124,8 @@ def read_columns(
         separator = _DELIMITERS[ending] if delimiter is None else delimiter
         return _read_text(file, settle, separator, columns, typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+        if _is_of_a_long_line(error) or ("Empty CSV" in str(error) and _fills_a_block(file)):
+            raise _long_line(file) from None
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
         separable = roles.takes_delimiter and "Expected 1 columns" in str(error)
@@ -171,10 +175,12 @@ def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Tab
     try:
         return pyarrow.csv.read_csv(
             io.BytesIO(content),
-            read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+            read_options=pyarrow.csv.ReadOptions(column_names=list(columns), block_size=_BLOCK_BYTES),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
         )
     except pa.ArrowInvalid as error:
+        if _is_of_a_long_line(error):
+            raise _long_line(file) from None
         raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
 
 
@@ -203,8 +209,8 @@ def _read_text(
 ) -> tuple[pa.Table, Roles]:
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
         raise ParameterError(f"delimiter must be one ASCII character; got {delimiter!r}")
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
-    read = pyarrow.csv.ReadOptions(column_names=None if columns is None else list(columns))
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_may_have_quotes(file))
+    read = pyarrow.csv.ReadOptions(column_names=None if columns is None else list(columns), block_size=_BLOCK_BYTES)
     with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
         header = opened.schema.names
     # RecBole writes "user_id:token": the name, then the type.
@@ -225,6 +231,35 @@ def _read_text(
         ),
     )
     return table.rename_columns(settled.names()), settled
+
+
+def _may_have_quotes(file: Path) -> bool:
+    """Tell whether a text file can have line breaks inside of quotes.
+
+    Arrow cuts a file at line breaks, which is fast, and takes those inside of quotes for ends of rows unless it is told
+    to look for quotes first, which is slower. A compressed file counts as quoted: to look, one would unpack it twice.
+    """
+    if file.suffix.lower() in _COMPRESSIONS:
+        return True
+    with file.open("rb", buffering=0) as opened:
+        return any(b'"' in part for part in iter(lambda: opened.read(_BLOCK_BYTES), b""))
+
+
+def _fills_a_block(file: Path) -> bool:
+    """Tell a first line that is longer than a block, which Arrow calls empty, from a file that is empty."""
+    with pa.input_stream(str(file)) as opened:
+        start = opened.read(_BLOCK_BYTES)
+    return len(start) == _BLOCK_BYTES and bool(start.strip())
+
+
+def _is_of_a_long_line(error: Exception) -> bool:
+    return "straddles two block boundaries" in str(error)
+
+
+def _long_line(file: Path) -> FileFormatError:
+    return FileFormatError(
+        f"a line of {file.name} is longer than {_BLOCK_BYTES >> 20} MB; is a quote in it never closed?"
+    )
 
 
 def _read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.Table, Roles]:
