@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import subprocess
@@ -35,7 +36,7 @@ def outer(number):
 def home(tmp_path, monkeypatch):
     """Return a folder of its own for what is kept."""
     monkeypatch.setenv("VERIREC_CACHE", str(tmp_path / "cache"))
-    compiled._say_once.cache_clear()
+    compiled._SAID.clear()
     return tmp_path / "cache"
 
 
@@ -170,7 +171,7 @@ def nobody(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     monkeypatch.setattr(pwd, "getpwnam", unknown)
-    compiled._say_once.cache_clear()
+    compiled._SAID.clear()
 
 
 def test_without_a_home_nothing_is_kept_and_that_is_told_once(nobody, load, tmp_path, monkeypatch):
@@ -212,3 +213,18 @@ def test_nothing_is_said_where_all_is_well(home, load):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load().outer(3)
+
+
+def test_what_is_no_file_of_ours_is_not_read(home, load):
+    load().outer(3)
+    for file in kept(home):
+        junk = b"no machine code"
+        file.write_bytes(hashlib.sha256(junk).digest() + junk)
+    assert load().outer(3) == 7
+    places = kept(home)
+    for file in places:
+        file.unlink()
+        os.mkfifo(file)
+    with pytest.warns(CacheWarning) as told:
+        assert load().outer(3) == 7
+    assert len(told) == 1

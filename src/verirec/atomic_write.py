@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +57,8 @@ def temporary_prefix(name: str) -> str:
 
 
 def _settle(folder: Path) -> None:
-    """Have a rename reach the disk, where a folder can be opened for that."""
-    if os.name == "posix":
+    """Have a rename reach the disk, where a folder can be opened for that: the new file is there either way."""
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -8,7 +8,9 @@ named by all that its content depends on, and begins with a checksum.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
+import stat
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -78,13 +80,16 @@ class KernelCache:
         context.refresh()
         file = self._file(signature, context.codegen())
         try:
-            content = b"" if file is None else file.read_bytes()
+            content = file.read_bytes() if file is not None and _is_ours(file) else b""
         except OSError:
             return None
         checksum, content = content[:_CHECKSUM], content[_CHECKSUM:]
         if hashlib.sha256(content).digest() != checksum:
             return None
-        return CompileResult._rebuild(context, *pickle.loads(content))  # type: ignore[no-untyped-call]
+        try:
+            return CompileResult._rebuild(context, *pickle.loads(content))  # type: ignore[no-untyped-call]
+        except Exception:  # Whatever else it may be, it is nothing that was kept here: compile.
+            return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what was compiled, if the folder can be written."""
@@ -98,7 +103,18 @@ class KernelCache:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(file, hashlib.sha256(content).digest() + content)
         except OSError as error:
-            _say_once(error.strerror or str(error), str(self.cache_path or "the user's cache"))
+            self._say(error)
+
+    def _say(self, error: OSError) -> None:
+        """Say once for all kernels that nothing is kept, by the first reason."""
+        folder = str(self.cache_path or "the user's cache")
+        if folder not in _SAID:
+            _SAID.add(folder)
+            warn_caller(
+                f"compiled functions cannot be kept in {folder!r} ({error.strerror or error}): each process compiles "
+                f"them again; ${CACHE_VARIABLE} names another folder",
+                CacheWarning,
+            )
 
     def flush(self) -> None:
         """Do nothing: what is out of date has another name."""
@@ -119,10 +135,14 @@ def _source_of(folder: Path) -> str:
     return found.hexdigest()
 
 
-@cache
-def _say_once(reason: str, folder: str) -> None:
-    warn_caller(
-        f"compiled functions cannot be kept in {folder!r} ({reason}): each process compiles them again; "
-        f"${CACHE_VARIABLE} names another folder",
-        CacheWarning,
-    )
+_SAID: Final[set[str]] = set()
+"""Folders of which it was said that nothing can be kept there."""
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file is a regular one in a folder that nobody else can write to: what is read from it is run."""
+    if not file.is_file():
+        return False
+    folder = file.parent.stat()
+    mine = not hasattr(os, "getuid") or folder.st_uid == os.getuid()
+    return mine and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -718,6 +718,14 @@ def test_a_finished_model_is_not_trained_over_by_resuming(here, tmp_path):
 # tune
 
 
+def test_tune_keeps_a_model_that_is_there(run, folder, tmp_path):
+    given = ("tune", folder / "strings.csv", "--trials", 1, "--folds", 2, "--out", tmp_path / "tuned")
+    assert run(*given)[0] == 0
+    code, _, errors = run(*given)
+    assert (code, "holds a model already" in errors) == (2, True)
+    assert run(*given, "--force")[0] == 0
+
+
 def test_tune_searches_and_lists_what_it_tried(run, folder, tmp_path):
     out = tmp_path / "tuned"
     code, output, errors = run("tune", folder / "strings.csv", "--trials", 3, "--folds", 2, "--out", out)

@@ -176,3 +176,20 @@ def test_a_place_that_is_no_regular_file_is_refused_before_the_work(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     check_refusal(lambda: check_writable_file(tmp_path / "pipe"), ParameterError, "is not a regular file")
     check_refusal(lambda: write_file(tmp_path / "pipe", b"x"), ParameterError, "is not a regular file")
+
+
+def test_a_refused_writer_leaves_the_folder_to_the_first(tmp_path, monkeypatch):
+    out, exists = tmp_path / "out", Path.exists
+    with sole_writer(out):
+        # As if the second had looked just before the first made it.
+        monkeypatch.setattr(Path, "exists", lambda self: self != out and exists(self))
+        with pytest.raises(ParameterError, match="another run"), sole_writer(out):
+            pass
+        monkeypatch.undo()
+        assert out.is_dir()
+        (out / "a").write_text("kept")
+
+
+def test_an_error_of_the_work_is_not_taken_for_a_lock(tmp_path):
+    with pytest.raises(BlockingIOError), sole_writer(tmp_path / "out"):
+        raise BlockingIOError

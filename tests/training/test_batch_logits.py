@@ -16,7 +16,8 @@ def make_model(seed):
 
 def make_batch(logits=None):
     users, items, labels = torch.tensor([0, 1, 3]), torch.tensor([2, 0, 0]), torch.tensor([1.0, 0.0, 1.0])
-    return Batch(NONE, users, items, labels, torch.ones(3), torch.tensor([0, 2]), torch.tensor([1, 2]), 0.25, logits)
+    grid = torch.tensor([0, 2]), torch.tensor([1, 2])
+    return Batch(NONE, users, items, labels, torch.ones(3), *grid, 0.25, logits=logits)
 
 
 def learner_of(model):

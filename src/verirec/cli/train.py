@@ -60,7 +60,7 @@ def train_command(
     recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
     recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
-    _keep_what_is_there(out, force=force, resume=resume)
+    keep_what_is_there(out, force=force, resume=resume)
     with Console(stderr=True).status("Reading the log"):
         table = log.load(propensity.propensity_column)
         propensities = propensity.fit(table)
@@ -72,6 +72,8 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
         }
     with sole_writer(out), _progress(f"Training {method}") as show:
+        # Another run may have ended there meanwhile.
+        keep_what_is_there(out, force=force, resume=resume)
         recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
         recommender.save(out)
         forget_checkpoint(out)
@@ -84,7 +86,7 @@ def forget_checkpoint(out: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
+def keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
     """Refuse to write over a finished model, unless that is wanted."""
     if not (out / "model.json").exists() or (resume and (out / CHECKPOINT).exists()):
         return

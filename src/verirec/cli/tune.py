@@ -20,7 +20,7 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.train import CHECKPOINT, _parsed, _progress, forget_checkpoint, search_lines
+from verirec.cli.train import CHECKPOINT, _parsed, _progress, forget_checkpoint, keep_what_is_there, search_lines
 from verirec.exceptions import ParameterError
 from verirec.pages.writing import check_writable, sole_writer
 
@@ -47,6 +47,7 @@ def tune_command(
         typer.Option("--set", help="NAME=VALUE, once per parameter of the method that is not searched for."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Search for parameters, train with the best, and list all that was tried.
@@ -58,6 +59,7 @@ def tune_command(
     budget = {"objective": objective, "trials": trials, "seconds": seconds, "folds": folds}
     chosen.set_params(**_parsed(parameters or []), **(budget if method == "auto" else {})).check_parameters()
     check_writable(out)
+    keep_what_is_there(out, force=force, resume=resume)
     with Console(stderr=True).status("Reading the log"):
         table = log.load(propensity.propensity_column)
         given: dict[str, Any] = {"audit": noise.read_audit(table, log.columns), "noise_rates": noise.rates}
@@ -65,6 +67,7 @@ def tune_command(
             given["propensities"] = propensity.fit(table)
         asked = survey.read(table, log.columns)
     with sole_writer(out), _progress(f"Tuning {method}") as show:
+        keep_what_is_there(out, force=force, resume=resume)
         given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": show}
         tuned = _searched(chosen, table, budget, asked, given)
         tuned.save(out)

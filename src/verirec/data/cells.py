@@ -102,7 +102,10 @@ class FactorCells(CellValues):
     def side_totals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Add the values up by user and by item, over all cells, without visiting them."""
         user_factors, item_factors = (side.astype(np.float64) for side in (self.user_factors, self.item_factors))
-        user_constants, item_constants = self.user_constants + self.constant, self.item_constants
+        user_constants, item_constants = (
+            side.astype(np.float64) for side in (self.user_constants, self.item_constants)
+        )
+        user_constants = user_constants + float(self.constant)
         n_users, n_items = self.shape
         by_user = user_factors @ item_factors.sum(axis=0) + n_items * user_constants + item_constants.sum()
         by_item = item_factors @ user_factors.sum(axis=0) + n_users * item_constants + user_constants.sum()

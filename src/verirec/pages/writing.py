@@ -78,14 +78,14 @@ def sole_writer(folder: str | Path) -> Iterator[None]:
     check_writable(folder)
     target = Path(folder).absolute()
     missing = [place for place in (target, *target.parents) if not place.exists()]
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        with _held(target):
+    target.mkdir(parents=True, exist_ok=True)
+    with _held(target):
+        try:
             yield
-    finally:
-        for place in missing:
-            with suppress(OSError):
-                place.rmdir()
+        finally:
+            for place in missing:
+                with suppress(OSError):
+                    place.rmdir()
 
 
 @contextmanager
@@ -98,12 +98,15 @@ def _held(folder: Path) -> Iterator[None]:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ParameterError(
+                f"another run is writing to {str(folder)!r}: wait for it, or name another folder"
+            ) from None
+        except OSError:
+            pass  # A file system without locks: what is written is whole all the same.
         yield
-    except BlockingIOError:
-        raise ParameterError(
-            f"another run is writing to {str(folder)!r}: wait for it, or name another folder"
-        ) from None
     finally:
         os.close(descriptor)
 

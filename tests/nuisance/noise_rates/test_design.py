@@ -346,3 +346,12 @@ def test_whatever_the_plans_seed_its_strata_are_those_of_the_audit(seed, monkeyp
     chosen, all_rows = np.bincount(cells[plan.rows]), np.bincount(cells)
     np.testing.assert_allclose(plan.probabilities, (chosen / all_rows)[cells[plan.rows]])
     assert len(set(plan.probabilities)) > 5
+
+
+@pytest.mark.parametrize("confidence", [-0.5, 1.5, "x", float("nan")])
+def test_a_confidence_that_is_none_is_refused(world, confidence):
+    check_refusal(
+        lambda: design_audit(world.log, half_width=0.03, guess=RATES, confidence=confidence),
+        ParameterError,
+        "confidence must be a finite number above 0 and below 1",
+    )

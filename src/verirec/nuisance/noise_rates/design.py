@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from verirec.checks import whole_number
+from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import AuditError, LabelError, ParameterError
@@ -96,6 +96,7 @@ def design_audit(
     """
     if guess is not None and not isinstance(guess, NoiseRates):
         raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
+    real_number("confidence", confidence, above=0, below=1)
     count, random = whole_number("strata", strata), as_generator(random_state)
     if len(np.unique(checked_log(log).labels)) < 2:
         raise LabelError("an audit plan needs a log with rows of both classes, positive and negative")

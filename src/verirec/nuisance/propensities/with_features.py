@@ -290,7 +290,8 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
                 break
             length /= 2
         fitted, gradient = candidate, new_gradient
-    if largest > ENOUGH:
+    # A gradient that is no number is none that is small enough.
+    if not largest <= ENOUGH:
         raise PropensityError(
             f"the logistic propensity with features did not converge in {MOST_ITERATIONS} steps (gradient "
             f"{largest:.1e}): some users, items or features are always or never observed; give l2 a value such as 0.1"

@@ -41,11 +41,11 @@ def tuning_spread(results: Results) -> Any:
                 "form": task.form,
                 "trials": len(trials),
                 "failed": int(np.isnan(auc).sum()),
-                "auc_least": float(known.min(initial=1.0)),
+                "auc_least": float(known.min()) if len(known) else np.nan,
                 "auc_lower": float(np.quantile(known, 0.25)) if len(known) else np.nan,
                 "auc_median": float(np.median(known)) if len(known) else np.nan,
                 "auc_upper": float(np.quantile(known, 0.75)) if len(known) else np.nan,
-                "auc_most": float(known.max(initial=0.0)),
+                "auc_most": float(known.max()) if len(known) else np.nan,
                 "log_loss_median": float(np.nanmedian(loss)) if len(known) else np.nan,
                 "seconds": float(np.mean([row["cpu_seconds"] for row in trials])),
             }
