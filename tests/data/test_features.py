@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from refusals import check_refusal
 from verirec import FeedbackLog, read_log
 from verirec.data.feature_columns import FeatureScale
+from verirec.data.feature_files import feature_table
 from verirec.data.features import feature_matrix
 from verirec.exceptions import (
     ColumnError,
@@ -282,3 +283,10 @@ def test_another_table_is_brought_to_the_columns_of_training():
     ):
         values = np.zeros((1, 3 if wrong is None else len(wrong)))
         check_refusal(lambda values=values, wrong=wrong: again.align(values, wrong, "x"), error, message)
+
+
+def test_line_breaks_inside_of_quotes_are_no_rows(tmp_path):
+    rows = "".join(f'{item},"tale of\n{item + 9},x,1",{item % 3}\n' for item in range(60_000))
+    (tmp_path / "items.csv").write_text("item,story,x\n" + rows)
+    table = feature_table(tmp_path / "items.csv", "item_features", "item", reads_integers=True)
+    assert table.num_rows == 60_000

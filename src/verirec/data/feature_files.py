@@ -57,7 +57,8 @@ def _read(file: Path, id_column: str) -> pa.Table:
             return pq.read_table(file)
         return pyarrow.csv.read_csv(
             file,
-            parse_options=pyarrow.csv.ParseOptions(delimiter=_DELIMITERS[ending]),
+            # Quoted text may hold line breaks: without this, lines of it are read as rows of large files.
+            parse_options=pyarrow.csv.ParseOptions(delimiter=_DELIMITERS[ending], newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types={id_column: pa.string()}, strings_can_be_null=True, null_values=[""]
             ),
