@@ -114,9 +114,10 @@ def originals(log: FeedbackLog) -> npt.NDArray[np.int64]:
 
     Examples
     --------
-    >>> users, items = np.repeat(np.arange(5), 3), [0, 1, 2, 0, 1, 2, 0, 1, 3, 0, 1, 4, 0, 2, 4]
-    >>> originals(FeedbackLog.from_arrays(users, items, np.arange(15) % 2, n_users=5, n_items=5)).tolist()
-    [0, 0, 2, 3, 4]
+    >>> items = np.array([[0, 1, 2], [0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 2, 4], [1, 2, 3]])
+    >>> users, labels = np.repeat(np.arange(6), 3), np.arange(18) % 2
+    >>> originals(FeedbackLog.from_arrays(users, items.ravel(), labels, n_users=6, n_items=5)).tolist()
+    [0, 0, 2, 3, 4, 5]
     """
     counts = np.bincount(log.users, minlength=log.n_users)
     # A set's key is the sum of its items' random numbers, modulo 2^64: no two sets of a log share one.
