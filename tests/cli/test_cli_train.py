@@ -748,6 +748,9 @@ def test_tune_takes_any_method_and_train_takes_auto(run, folder, tmp_path):
     )
     assert code == 0
     assert "Chosen: mf: model constants" in output
+    assert (
+        "\nChosen by held-out rows of the log, which people chose to rate: only a survey of random pairs can" in output
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from refusals import check_refusal
 from verirec.exceptions import NotFittedError, ParameterError, TrainingError
 from verirec.methods import MF, OMEDR, Auto, tune
 from verirec.methods.criteria import Gain, ProbabilityLoss, RankingLoss
+from verirec.methods.folds import folds_of, originals
 from verirec.methods.search import Budget, Search, Trial
 from verirec.methods.survey_choice import LevelledLoss, chosen_by_survey
 
@@ -165,6 +167,20 @@ def test_a_survey_of_one_class_leaves_it_to_the_log(by_log, chosen):
     assert (search.trials.index(verdict.chosen), verdict.gain) == (chosen, None)
 
 
+@pytest.mark.parametrize(("by_log", "chosen"), [(SURE, 1), (UNSURE, 0)])
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_survey_with_few_of_a_class_leaves_it_to_the_log(by_log, chosen, copied):
+    """One disliked pair has no spread: whatever puts it last would be surely better."""
+    search, survey = surveyed(3.0, labels=(np.arange(100) > 0).astype(int))
+    if copied:  # asking about it again changes nothing
+        rows = np.concatenate([np.zeros(30, int), np.arange(100)])
+        survey = survey.select(rows)
+        search.trials = [replace(one, on_survey=one.on_survey[rows]) for one in search.trials]
+    with pytest.warns(vr.exceptions.SurveyWarning, match="only 1 of 100 surveyed pairs .* are disliked: .* the log"):
+        verdict = chosen_by_survey(search, survey, LOG, search.trials[0], by_log)
+    assert (search.trials.index(verdict.chosen), verdict.gain) == (chosen, None)
+
+
 def test_a_survey_of_one_class_is_said_to_be_one():
     survey = vr.SurveySample([0, 1, 2, 3], [5, 6, 7, 8], [1, 1, 1, 1])
     with pytest.warns(vr.exceptions.SurveyWarning, match="surveyed pairs are liked: they tell the level alone"):
@@ -200,6 +216,32 @@ def test_a_stopped_search_goes_on_to_the_same_end(tmp_path):
     check_refusal(
         lambda: Auto(**QUICK | {"folds": 3}).fit(LOG, checkpoint=file, resume=True), TrainingError, "of another search"
     )
+
+
+def survey_of(seed, count=150):
+    random = np.random.default_rng(seed)
+    users, items = np.divmod(random.permutation(LOG.n_cells)[:count], LOG.n_items)
+    return vr.SurveySample(users, items, WORLD.at(users, items).true_labels)
+
+
+def test_a_search_with_another_survey_is_another_search(tmp_path):
+    """What is kept of a trial has logits of the surveyed pairs."""
+    file, two = tmp_path / "search.safetensors", {"folds": 2, "trials": 2}
+    Auto(**two).fit(LOG, checkpoint=file)
+    check_refusal(
+        lambda: Auto(**two).fit(LOG, survey=survey_of(0), checkpoint=file, resume=True),
+        TrainingError,
+        "of another search",
+    )
+    with_survey = Auto(**two).fit(LOG, survey=survey_of(0), checkpoint=file)
+    for other in (survey_of(1), None):
+        check_refusal(
+            lambda other=other: Auto(**two).fit(LOG, survey=other, checkpoint=file, resume=True),
+            TrainingError,
+            "of another search",
+        )
+    again = Auto(**two).fit(LOG, survey=survey_of(0), checkpoint=file, resume=True)
+    assert again.report_.search == with_survey.report_.search
 
 
 def test_time_is_kept(monkeypatch):
@@ -252,6 +294,52 @@ def test_any_method_can_be_tuned():
     assert tuned.refit
 
 
+# Copied users
+
+
+def copied(seed):
+    """A log whose second half of users are copies of the first, true labels, and which pairs are logged."""
+    random = np.random.default_rng(seed)
+    shape = 120, 90
+    logits = 0.7 * random.normal(size=120)[:, None] + 0.9 * random.normal(size=90)
+    logits = logits + 0.5 * random.normal(size=(120, 4)) @ random.normal(size=(4, 90))
+    labels, logged = random.random(shape) < 1 / (1 + np.exp(-logits)), random.random(shape) < 0.08
+    for values in (labels, logged):
+        values[60:] = values[:60]
+    users, items = np.nonzero(logged)
+    given = labels[users, items].astype(np.int8)
+    return vr.FeedbackLog.from_arrays(users, items, given, n_users=120, n_items=90), labels, logged
+
+
+def test_copied_users_are_held_out_together_and_classes_stay_even():
+    log, _, logged = copied(0)
+    number = folds_of(log, 5, 0, None, None, None, None).number
+    table = np.full(logged.shape, -1)
+    table[log.users, log.items] = number
+    enough = logged[:60].sum(1) >= 3
+    np.testing.assert_array_equal(table[:60][enough], table[60:][enough])
+    for label in (0, 1):
+        sizes = np.bincount(number[log.labels == label], minlength=5)
+        assert np.ptp(sizes) <= 2
+
+
+def test_what_everybody_was_asked_about_is_no_copy():
+    """A full matrix: were its users one, items would be left out whole."""
+    users, items = np.divmod(np.arange(600), 20)
+    log = vr.FeedbackLog.from_arrays(users, items, np.arange(600) % 7 < 3, n_users=30, n_items=20)
+    np.testing.assert_array_equal(originals(log), np.arange(30))
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.ColdStartWarning")
+def test_copied_users_are_no_evidence():
+    """By folds that part copies, factors were surely better by .2, and worse by .07 on pairs that nobody rated."""
+    log, labels, logged = copied(1)
+    auto, alone = Auto(trials=24, folds=3).fit(log), MF(model="constants").fit(log)
+    users, items = np.nonzero(~logged)
+    found = [roc_auc_score(labels[users, items], one.predict(users, items)) for one in (auto, alone)]
+    assert found[0] >= found[1] - 0.002
+
+
 # What it goes by
 
 
@@ -290,3 +378,9 @@ def test_two_standard_errors_are_asked_for():
     assert Gain(0.021, 0.01).sure
     assert not Gain(0.019, 0.01).sure
     assert not Gain(0.0, 0.0).sure
+
+
+def test_variances_of_few_rows_are_not_too_small():
+    """Divided by n - 1: of two likes' placements by twice what n gives."""
+    judge = RankingLoss(np.array([1, 1, 0], np.int8), np.zeros(3, int))
+    assert judge.variance(np.array([0.0, 0.25, 0.3]), 0) == pytest.approx(4 * 2 * 0.25**2 / 2)

@@ -200,5 +200,44 @@ def test_what_cannot_calibrate_is_refused_before_training(world):
     check_refusal(lambda: plain.calibrated(noisy, exclude="log"), ParameterError, "a FeedbackLog is needed")
 
 
+def test_a_pair_that_was_asked_about_often_counts_once(world, recommender):
+    survey = survey_of(world, 200)
+    rows = np.concatenate([np.arange(200), np.zeros(300, int)])
+    assert survey.select(rows).worth == survey.worth == 200
+    once, often = (recommender.calibrated(one).calibration for one in (survey, survey.select(rows)))
+    assert (often.slope, often.level) == pytest.approx((once.slope, once.level), abs=1e-6)
+
+
+def test_noisy_answers_about_one_pair_are_averaged(world):
+    recommender = vr.methods.MF(model="constants", epochs=4).fit(world.log, noise_rates=RATES).recommender_
+    survey = survey_of(world, 200, noisy=True)
+    doubled = np.concatenate([np.arange(200), np.arange(200)])
+    curves = [recommender.calibrated(one, noise_rates=RATES).calibration for one in (survey, survey.select(doubled))]
+    assert curves[0].slope == pytest.approx(curves[1].slope, abs=1e-6)
+
+
+def test_a_survey_worth_little_is_refused_and_one_worth_some_warned_of(world):
+    recommender = vr.methods.MF(model="constants", epochs=4).fit(world.log).recommender_
+    everything = survey_of(world, SHAPE[0] * SHAPE[1])
+    free = everything.select(outside(everything, world.log))
+    one, other = np.flatnonzero(free.labels == 1)[0], np.flatnonzero(free.labels == 0)[0]
+    copies = free.select(np.array([one] * 50 + [other]))
+    check_refusal(lambda: recommender.calibrated(copies), SurveyError, "its 51 are worth 2.0")
+    uneven = survey_of(world, 30, probabilities=np.where(np.arange(30) == 3, 1e-6, 1.0))
+    check_refusal(lambda: recommender.calibrated(uneven), SurveyError, "its 30 are worth 1.0")
+    started = []
+    for survey in (copies, uneven):
+        check_refusal(
+            lambda survey=survey: vr.methods.MF(epochs=1).fit(
+                world.log, survey=survey, progress=lambda *told: started.append(told)
+            ),
+            SurveyError,
+            "level and slope need a survey worth at least 10",
+        )
+    assert not started
+    with pytest.warns(SurveyWarning, match="worth 40: level and slope by fewer than 100 may do harm"):
+        recommender.calibrated(survey_of(world, 40))
+
+
 def test_a_curve_by_default_is_in_logits():
     assert PlattCurve(2.0, 1.0).logits(np.array([3.0])).tolist() == [7.0]

@@ -30,6 +30,9 @@ from verirec.exceptions import ParameterError
 from verirec.pages.writing import check_writable, sole_writer
 
 CHECKPOINT: Final = "checkpoint.safetensors"
+_BY_THE_LOG: Final = (
+    "Chosen by held-out rows of the log, which people chose to rate: only a survey of random pairs can confirm it."
+)
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
 
 app = typer.Typer(add_completion=False)
@@ -133,6 +136,8 @@ def search_lines(search: dict[str, Any]) -> list[str]:
     ]
     if (asked := search["survey"]) is not None:
         lines.append(f"By the survey it is better by {asked['gain']:.4f}, standard error {asked['standard_error']:.4f}")
+    else:
+        lines.append(_BY_THE_LOG)
     return lines
 
 

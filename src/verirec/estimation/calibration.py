@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import one_of, real_number
-from verirec.data.cells import CellValues, Positions, pair_positions
+from verirec.data.cells import CellValues, Positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.data.predictions import LinkedFactors, PredictionsLike, as_predictions
@@ -136,7 +136,8 @@ def level_by_survey(logits: CellValues, survey: SurveySample, rates: Rates | Non
     logits
         Probabilities made of logits.
     survey
-        Pairs that the model was not trained on: on others it is surer than it should be.
+        Pairs that the model was not trained on: on others it is surer than it should be. A pair that was asked about
+        several times counts once.
     rates
         Noise rates, with which labels of a noisy survey are corrected.
     """
@@ -153,7 +154,7 @@ def level_by_survey(logits: CellValues, survey: SurveySample, rates: Rates | Non
         if rates is None:
             raise SurveyError("a noisy survey needs noise rates to be corrected with: noise_rates=...")
         rows = rows._replace(labels=correct_labels(survey.labels, rates, survey.users, survey.items).values)
-    curve = levelled_curve(rows, both_classes=both)
+    curve = levelled_curve(_once_each(rows, survey), both_classes=both)
     if curve.slope == 0:
         warn_caller(
             f"by the {len(survey):,} surveyed pairs what the model puts first is liked no more than the rest: all "
@@ -240,6 +241,16 @@ def _surveyed(values: CellValues, survey: SurveySample) -> LabelledScores:
     positions = pair_positions(survey.users, survey.items, values.shape)
     chances = np.ones(len(survey)) if survey.probabilities is None else survey.probabilities
     return _weighted(_raw(values, *positions), survey.labels, chances.min() / chances)
+
+
+def _once_each(rows: LabelledScores, survey: SurveySample) -> LabelledScores:
+    """Make one row of all draws of a pair: asking again tells nothing of other pairs. Noisy answers are averaged."""
+    keys = cell_keys(survey.users, survey.items, int(survey.items.max()) + 1)
+    _, first, same, draws = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    if len(first) == len(keys):
+        return rows
+    means = [np.bincount(same, values) / draws for values in (rows.labels, rows.weights)]
+    return LabelledScores(rows.scores[first], means[0], means[1] / means[1].mean())
 
 
 def _weighted(scores: Array, labels: npt.NDArray[np.int8], weights: Array) -> LabelledScores:

@@ -93,8 +93,8 @@ class RankingLoss(Criterion):
     def variance(self, parts: Array, fold: int) -> float:
         """Add up the variances of both classes' placements."""
         liked = self.labels[self.rows[fold]] == 1
-        # Each class's placements add up to half of the loss.
-        return float(sum(4 * len(one) * one.var() for one in (parts[liked], parts[~liked]) if len(one)))
+        # Each class's placements add up to half of the loss; a single row does not tell how much they vary.
+        return float(sum(4 * len(one) * one.var(ddof=1) for one in (parts[liked], parts[~liked]) if len(one) > 1))
 
 
 class ProbabilityLoss(Criterion):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.exceptions import ParameterError
@@ -21,6 +22,8 @@ from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 Array = npt.NDArray[Any]
+FEWEST_ALIKE: Final = 3
+"""Rows that copies have at least: smaller sets are the same by chance."""
 
 
 @dataclass(eq=False)
@@ -78,25 +81,81 @@ def folds_of(
     propensities: Any,
     survey: SurveySample | None,
 ) -> Folds:
-    """Check what a search is given, and part the log in folds of about as many likes each."""
+    """Check what a search is given, and part the log in folds of about as many likes each.
+
+    Copied users (see `originals`) count as one: their rows of an item are held out together, or the fit would have seen
+    the answer under another name.
+    """
     if noise_rates is not None and audit is not None:
         raise ParameterError("give noise_rates or an audit: one of the two")
     rates = checked_rates(noise_rates, judgeable(log))
-    classes = [np.flatnonzero(log.labels == label) for label in (0, 1)]
-    least = min(len(rows) for rows in classes)
+    answers = _first_rows(log)
+    own = answers == np.arange(len(log))
+    least = min(int((own & (log.labels == label)).sum()) for label in (0, 1))
     if least < 2 * count:
         raise ParameterError(
             f"a search in {count} folds needs at least {2 * count} rows of each class; this log has {least} of one"
+            f"{'' if own.all() else ', copied users counted once'}"
         )
     fitted = _propensities(propensities, log)
     if audit is not None:
         rates = rates_from_audit(log, audit, fitted)
     if survey is not None:
         check_survey(survey, log, has_rates=rates is not None)
-    random, number = np.random.default_rng([seed, 20]), np.empty(len(log), np.int64)
-    for rows in classes:
-        number[random.permutation(rows)] = np.arange(len(rows)) % count
-    return Folds(log, number, rates, fitted, survey)
+    return Folds(log, _dealt(log.labels, answers, count, seed), rates, fitted, survey)
+
+
+def originals(log: FeedbackLog) -> npt.NDArray[np.int64]:
+    """Return for each user the first one who rated exactly the same items: the user itself, but for copies.
+
+    Merged and automatic accounts are such. Labels may differ. Sets of fewer than 3 items do not count, nor those whose
+    raters give half or more of all ratings of their items: then everybody was asked about the same items. Users who
+    rated nearly the same are not found.
+
+    Examples
+    --------
+    >>> items = np.array([[0, 1, 2], [0, 1, 2], [0, 1, 3], [0, 1, 4], [0, 2, 4], [1, 2, 3]])
+    >>> users, labels = np.repeat(np.arange(6), 3), np.arange(18) % 2
+    >>> originals(FeedbackLog.from_arrays(users, items.ravel(), labels, n_users=6, n_items=5)).tolist()
+    [0, 0, 2, 3, 4, 5]
+    """
+    counts = np.bincount(log.users, minlength=log.n_users)
+    # A set's key is the sum of its items' random numbers, modulo 2^64: no two sets of a log share one.
+    marks = np.random.default_rng(0).integers(0, 2**64, log.n_items, dtype=np.uint64)
+    keys = np.zeros(log.n_users, np.uint64)
+    np.add.at(keys, log.users, marks[log.items])
+    _, first, same, members = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    of_items = np.bincount(log.items, minlength=log.n_items)
+    # All ratings of a set's items, by the rows of its first user.
+    around = np.bincount(log.users, of_items[log.items], log.n_users)[first]
+    copied = (counts[first] >= FEWEST_ALIKE) & (2 * members * counts[first] < around)
+    return np.where(copied[same], first[same], np.arange(log.n_users))
+
+
+def _first_rows(log: FeedbackLog) -> npt.NDArray[np.int64]:
+    """Return for each row that of the same item by the user whose copy its user is: the row itself, but for copies."""
+    original, rows = originals(log), np.arange(len(log))
+    copies = np.flatnonzero(original[log.users] != log.users)
+    if not len(copies):
+        return rows
+    keys = cell_keys(log.users, log.items, log.n_items)
+    order = np.argsort(keys, kind="stable")
+    wanted = cell_keys(original[log.users[copies]], log.items[copies], log.n_items)
+    rows[copies] = order[np.searchsorted(keys, wanted, sorter=order)]
+    return rows
+
+
+def _dealt(labels: Array, answers: npt.NDArray[np.int64], count: int, seed: int) -> npt.NDArray[np.int64]:
+    """Deal rows to folds, likes and dislikes apart and rows with as many copies apart; copies go with their row."""
+    random, number = np.random.default_rng([seed, 20]), np.empty(len(labels), np.int64)
+    copies = np.bincount(answers, minlength=len(labels))
+    for label in (0, 1):
+        dealt = 0
+        for size in np.unique(copies[copies > 0]):
+            rows = np.flatnonzero((labels == label) & (copies == size))
+            number[random.permutation(rows)] = (dealt + np.arange(len(rows))) % count
+            dealt += len(rows)
+    return number[answers]
 
 
 def _propensities(given: Any, log: FeedbackLog) -> Propensities:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
+from verirec.exceptions import SurveyWarning, warn_caller
 from verirec.methods.criteria import Array, Criterion, Gain, RankingLoss
 from verirec.methods.search import Search, Trial
 from verirec.nuisance.small_logistic import fit_small
 from verirec.nuisance.surveys import SurveySample
+
+FEWEST_TO_JUDGE: Final = 20
+"""Pairs of a class below which a standard error means little, and two of them are no evidence."""
 
 
 class Verdict(NamedTuple):
@@ -35,7 +39,7 @@ class LevelledLoss(Criterion):
 
     def variance(self, parts: Array, fold: int) -> float:
         """Return that of a sum of independent pairs."""
-        return float(len(parts) * parts.var())
+        return float(len(parts) * parts.var(ddof=1))
 
 
 def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog, constants: Trial, by_log: Gain) -> Verdict:
@@ -44,11 +48,12 @@ def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog, con
     The log's best must be better than constants on the survey too where the log is sure of it, and surely better there
     (by two standard errors) where the log is not: held-out rows are what people chose to rate, and a gain on these may
     be none on random pairs. Then, of the trials within a standard error of the log's best, the one that predicts the
-    survey best. Pairs of the survey that are in the log are left out; where the rest are of one class, the log decides.
+    survey best. Pairs of the survey that are in the log are left out, and of a pair that was asked about several times
+    the first answer counts; where fewer than 20 of a class are left, the log decides.
     """
-    fresh = ~np.isin(cell_keys(survey.users, survey.items, log.n_items), cell_keys(log.users, log.items, log.n_items))
+    fresh = _fresh(survey, log)
     labels, best = np.asarray(survey.labels)[fresh], search.best
-    if len(np.unique(labels)) < 2:
+    if not _can_judge(labels):
         return Verdict(best if by_log.sure else constants, None)
     kind = RankingLoss if isinstance(search.criterion, RankingLoss) else LevelledLoss
     judge = kind(labels, np.zeros(len(labels), np.int64))
@@ -57,6 +62,26 @@ def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog, con
         return Verdict(constants, by_survey)
     near = [trial for trial in search.trials if _near(search, trial, best)]
     return Verdict(min(near, key=lambda trial: float(judge.losses(trial.on_survey[fresh])[0])), by_survey)
+
+
+def _fresh(survey: SurveySample, log: FeedbackLog) -> Array:
+    """Return the first draw of each surveyed pair that is not in the log, as row numbers."""
+    keys, first = np.unique(cell_keys(survey.users, survey.items, log.n_items), return_index=True)
+    return np.sort(first[~np.isin(keys, cell_keys(log.users, log.items, log.n_items))])
+
+
+def _can_judge(labels: Array) -> bool:
+    """Tell whether there are enough of both classes, and say so where there are some and too few."""
+    liked = int(labels.sum())
+    rarer, kind = min((liked, "liked"), (len(labels) - liked, "disliked"))
+    # Of one class alone the calibration that follows warns.
+    if 0 < rarer < FEWEST_TO_JUDGE:
+        warn_caller(
+            f"only {rarer} of {len(labels):,} surveyed pairs outside of the log are {kind}: with fewer than "
+            f"{FEWEST_TO_JUDGE} of a class the log alone decides between candidates",
+            SurveyWarning,
+        )
+    return rarer >= FEWEST_TO_JUDGE
 
 
 def _near(search: Search, trial: Trial, best: Trial) -> bool:

@@ -124,6 +124,9 @@ def begun(
     file = checking.checkpoint_file(checkpoint)
     facts = [type(method).__name__, _lasting(method), objective, log.fingerprint, repr(folds.rates), folds.number.sum()]
     digest = hashlib.sha256(repr(facts).encode() + folds.number.tobytes() + weights.astype(np.float32).tobytes())
+    if folds.survey is not None:
+        # What is kept of a trial has logits of the survey's pairs; labels do not enter into them.
+        digest.update(b"survey" + np.stack([folds.survey.users, folds.survey.items]).astype(np.int64).tobytes())
     return Search(folds, criterion, budget, progress, file, digest.hexdigest(), resume)
 
 

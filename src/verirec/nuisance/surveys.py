@@ -244,6 +244,20 @@ class SurveySample:
             f"as likely: nothing is established by fewer than {FEWEST_WORTH:.0f}"
         )
 
+    @property
+    def worth(self) -> float:
+        """How many pairs, all different and as likely, it is worth: draws of one pair count once (Kish 1965).
+
+        Examples
+        --------
+        >>> SurveySample([0, 0, 1], [3, 3, 2], [1, 1, 0]).worth
+        2.0
+        """
+        keys = cell_keys(self.users, self.items, int(self.items.max()) + 1)
+        first = np.unique(keys, return_index=True)[1]
+        chances = np.ones(len(self)) if self.probabilities is None else self.probabilities
+        return _worth(chances.min() / chances[first])
+
     def select(self, rows: npt.NDArray[Any]) -> SurveySample:
         """Return the survey of some of its draws, given by a mask or by numbers; at least one."""
 
