@@ -311,16 +311,17 @@ def copied(seed):
     return vr.FeedbackLog.from_arrays(users, items, given, n_users=120, n_items=90), labels, logged
 
 
-def test_copied_users_are_held_out_together_and_classes_stay_even():
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.ColdStartWarning")
+def test_a_search_has_copied_users_once_and_what_it_chose_is_trained_on_all():
     log, _, logged = copied(0)
-    number = folds_of(log, 5, 0, None, None, None, None).number
-    table = np.full(logged.shape, -1)
-    table[log.users, log.items] = number
-    enough = logged[:60].sum(1) >= 3
-    np.testing.assert_array_equal(table[:60][enough], table[60:][enough])
+    folds = folds_of(log, 5, 0, None, None, None, None)
+    once = (log.users < 60) | (logged.sum(1) < 3)[log.users]
+    np.testing.assert_array_equal(folds.log.users, log.users[once])
     for label in (0, 1):
-        sizes = np.bincount(number[log.labels == label], minlength=5)
-        assert np.ptp(sizes) <= 2
+        assert np.ptp(np.bincount(folds.number[folds.log.labels == label], minlength=5)) <= 1
+    assert folds.whole is log
+    auto, alone = (one.fit(log) for one in (Auto(folds=2, trials=1), MF(model="constants", validation=0, epochs=200)))
+    np.testing.assert_allclose(auto.predict(log.users, log.items), alone.predict(log.users, log.items), atol=1e-4)
 
 
 def test_what_everybody_was_asked_about_is_no_copy():

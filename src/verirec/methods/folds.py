@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.exceptions import ParameterError
@@ -33,20 +32,23 @@ class Folds:
     Parameters
     ----------
     log
-        All rows.
+        Its rows, without those of copied users.
     number
         Of the fold of each row, shape (n,).
     rates, propensities
         Of the whole log.
     survey
         Pairs whose logits are wanted too.
+    whole
+        The log with all its rows, which what is chosen is trained on.
     """
 
     log: FeedbackLog
     number: npt.NDArray[np.int64]
     rates: Rates | None
     propensities: Propensities
-    survey: SurveySample | None = None
+    survey: SurveySample | None
+    whole: FeedbackLog
     learnt: Learnt = field(default_factory=dict)
 
     def logits(self, method: Method) -> tuple[Array, Array]:
@@ -83,15 +85,15 @@ def folds_of(
 ) -> Folds:
     """Check what a search is given, and part the log in folds of about as many likes each.
 
-    Copied users (see `originals`) count as one: their rows of an item are held out together, or the fit would have seen
-    the answer under another name.
+    Copied users (see `originals`) count once: a fit would have seen a held-out answer under another name. Their rows
+    are left out rather than held out together, since answers that count twice made factors win that lost elsewhere.
     """
     if noise_rates is not None and audit is not None:
         raise ParameterError("give noise_rates or an audit: one of the two")
     rates = checked_rates(noise_rates, judgeable(log))
-    answers = _first_rows(log)
-    own = answers == np.arange(len(log))
-    least = min(int((own & (log.labels == label)).sum()) for label in (0, 1))
+    own = originals(log)[log.users] == log.users
+    judged = log if own.all() else log.select(own)
+    least = min(int((judged.labels == label).sum()) for label in (0, 1))
     if least < 2 * count:
         raise ParameterError(
             f"a search in {count} folds needs at least {2 * count} rows of each class; this log has {least} of one"
@@ -102,7 +104,7 @@ def folds_of(
         rates = rates_from_audit(log, audit, fitted)
     if survey is not None:
         check_survey(survey, log, has_rates=rates is not None)
-    return Folds(log, _dealt(log.labels, answers, count, seed), rates, fitted, survey)
+    return Folds(judged, _dealt(judged.labels, count, seed), rates, fitted, survey, log)
 
 
 def originals(log: FeedbackLog) -> npt.NDArray[np.int64]:
@@ -132,30 +134,13 @@ def originals(log: FeedbackLog) -> npt.NDArray[np.int64]:
     return np.where(copied[same], first[same], np.arange(log.n_users))
 
 
-def _first_rows(log: FeedbackLog) -> npt.NDArray[np.int64]:
-    """Return for each row that of the same item by the user whose copy its user is: the row itself, but for copies."""
-    original, rows = originals(log), np.arange(len(log))
-    copies = np.flatnonzero(original[log.users] != log.users)
-    if not len(copies):
-        return rows
-    keys = cell_keys(log.users, log.items, log.n_items)
-    order = np.argsort(keys, kind="stable")
-    wanted = cell_keys(original[log.users[copies]], log.items[copies], log.n_items)
-    rows[copies] = order[np.searchsorted(keys, wanted, sorter=order)]
-    return rows
-
-
-def _dealt(labels: Array, answers: npt.NDArray[np.int64], count: int, seed: int) -> npt.NDArray[np.int64]:
-    """Deal rows to folds, likes and dislikes apart and rows with as many copies apart; copies go with their row."""
+def _dealt(labels: Array, count: int, seed: int) -> npt.NDArray[np.int64]:
+    """Deal rows to folds, likes and dislikes apart."""
     random, number = np.random.default_rng([seed, 20]), np.empty(len(labels), np.int64)
-    copies = np.bincount(answers, minlength=len(labels))
     for label in (0, 1):
-        dealt = 0
-        for size in np.unique(copies[copies > 0]):
-            rows = np.flatnonzero((labels == label) & (copies == size))
-            number[random.permutation(rows)] = (dealt + np.arange(len(rows))) % count
-            dealt += len(rows)
-    return number[answers]
+        rows = np.flatnonzero(labels == label)
+        number[random.permutation(rows)] = np.arange(len(rows)) % count
+    return number
 
 
 def _propensities(given: Any, log: FeedbackLog) -> Propensities:

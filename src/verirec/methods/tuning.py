@@ -122,7 +122,14 @@ def begun(
     if objective == "probability":
         criterion = ProbabilityLoss(log, folds.number, folds.rates, weights)
     file = checking.checkpoint_file(checkpoint)
-    facts = [type(method).__name__, _lasting(method), objective, log.fingerprint, repr(folds.rates), folds.number.sum()]
+    facts = [
+        type(method).__name__,
+        _lasting(method),
+        objective,
+        folds.whole.fingerprint,
+        repr(folds.rates),
+        folds.number.sum(),
+    ]
     digest = hashlib.sha256(repr(facts).encode() + folds.number.tobytes() + weights.astype(np.float32).tobytes())
     if folds.survey is not None:
         # What is kept of a trial has logits of the survey's pairs; labels do not enter into them.
@@ -148,7 +155,7 @@ def finished(
     """Train what was chosen on all rows, with some parameters changed, and report the whole search."""
     folds = search.folds
     final = type(chosen.method)(**chosen.method.get_params() | parameters)
-    final.fit(folds.log, noise_rates=folds.rates, propensities=folds.propensities)
+    final.fit(folds.whole, noise_rates=folds.rates, propensities=folds.propensities)
     report = replace(
         final.report_,
         method=method.name,
