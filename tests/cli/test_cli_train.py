@@ -326,6 +326,16 @@ def test_new_users_are_folded_in(here, model, folder):
     )
 
 
+def test_features_that_the_model_does_not_look_at_are_said_to_be_unused(here, folder, tmp_path):
+    files = ("--user-features", "people.csv", "--item-features", "things.csv")
+    for more, said in ((("--set", "model=features"), False), ((), True)):
+        given = ("train", "strings.csv", *files, "--method", "mf", *more, *QUICK, "--out", tmp_path / str(said))
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            errors = here(*given)[2]
+        assert ("features are not looked at by" in errors) is said
+
+
 def test_features_come_from_files_and_new_users_bring_theirs(here, folder, tmp_path):
     out, files = tmp_path / "model", ("--user-features", "people.csv", "--item-features", "things.csv")
     more = ("--set", "model=features", *QUICK)

@@ -74,6 +74,7 @@ def train_command(
             # Rows that were shown at random are in the log, and are trained on.
             "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
         }
+    _warn_of_unused_features(recommender, table)
     with sole_writer(out), _progress(f"Training {method}") as show:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
@@ -81,6 +82,17 @@ def train_command(
         recommender.save(out)
         forget_checkpoint(out)
     _say(recommender, out)
+
+
+def _warn_of_unused_features(recommender: Any, log: Any) -> None:
+    """Say so where features were given that the model to train does not look at."""
+    given = log.user_features is not None or log.item_features is not None
+    unused = getattr(recommender, "model", "features") in ("mf", "constants", "ncf")
+    if given and unused and getattr(recommender, "covariates", None) in (None, "none"):
+        vr.exceptions.warn_caller(
+            f"features are not looked at by model={recommender.model}: add --set model=features",
+            vr.exceptions.FeatureWarning,
+        )
 
 
 def forget_checkpoint(out: Path) -> None:
