@@ -191,8 +191,9 @@ class Recommender:
         Parameters
         ----------
         survey
-            Pairs by the positions of this recommender's ids, weighted by how likely each was to be drawn. One class
-            tells the level alone, with a warning.
+            Pairs by the positions of this recommender's ids, weighted by how likely each was to be drawn; one that was
+            asked about several times counts once. One class tells the level alone, with a warning. Both must be worth
+            10 pairs (`SurveySample.worth`); below 100 a warning says that it may do harm.
         exclude
             Surveyed pairs of this log are left out: those it was trained on, of which it is surer than of others.
         noise_rates
