@@ -79,15 +79,9 @@ def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
 def _check_numbers(tensors: dict[str, Tensor]) -> None:
     """Refuse tensors with values that are not finite; a covariate that is the same for all has an endless scale."""
     for name, value in tensors.items():
-        if (
-            value.is_floating_point()
-            and not (value.isnan().logical_not() if _is_scale(name) else value.isfinite()).all()
-        ):
+        allowed = ~value.isnan() if name.endswith(".scale") else value.isfinite()
+        if not allowed.all():
             raise ValueError(f"{name} has values that are not finite")
-
-
-def _is_scale(name: str) -> bool:
-    return name.endswith(".scale")
 
 
 def _built(about: dict[str, Any], shape: tuple[int, int], tensors: dict[str, Tensor]) -> Model:
@@ -103,10 +97,11 @@ def _built(about: dict[str, Any], shape: tuple[int, int], tensors: dict[str, Ten
     # Shapes without contents: what a file claims costs nothing until its tensors have these shapes.
     with torch.device("meta"):
         model = build_model(kind, shape, dim, constants=constants, side=side, random=torch.Generator())
-    wanted = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
-    for name, kind in wanted.items():
-        if (tensors[name].shape, tensors[name].dtype) != kind:
-            raise ValueError(f"{name} must have shape {tuple(kind[0])}; got {tuple(tensors[name].shape)}")
+    wanted = model.state_dict()
+    for name, like in wanted.items():
+        found = tensors[name]
+        if (found.shape, found.dtype) != (like.shape, like.dtype):
+            raise ValueError(f"{name} must be {like.dtype} of shape {tuple(like.shape)}; got {tuple(found.shape)}")
     model.load_state_dict({name: tensors[name] for name in wanted}, assign=True)
     corners = torch.meshgrid(*(torch.tensor([0, size - 1]) for size in shape), indexing="ij")
     with torch.no_grad():
