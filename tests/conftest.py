@@ -1,4 +1,4 @@
-"""What the tests share: the real data where it is at hand, and small logs."""
+"""What the tests share: the real data where it is at hand, small logs, and engines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from verirec import FeedbackLog
 from verirec.data.datasets import CATALOGUE, find_dataset
+from verirec.engine import Processes, Ray, Serial
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.load_profile("default")
@@ -46,3 +47,26 @@ def small_log() -> FeedbackLog:
         unbiased=[True, False, False, True, False, False],
         user_features=[[1, 0], [0, 1], [1, 1]],
     )
+
+
+@pytest.fixture(scope="session")
+def small_cluster():
+    """Start Ray on this machine with two cores and a small store; /dev/shm may have little room."""
+    ray = pytest.importorskip("ray")
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(params=["serial", "processes-1", "processes-2", "ray"])
+def engine(request):
+    """Give each engine, with some numbers of workers."""
+    if request.param == "serial":
+        made = Serial()
+    elif request.param == "ray":
+        request.getfixturevalue("small_cluster")
+        made = Ray()
+    else:
+        made = Processes(int(request.param[-1]))
+    with made:
+        yield made

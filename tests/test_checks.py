@@ -57,7 +57,9 @@ def test_real_number_includes_its_ends_only_if_closed(closed, taken):
         (0, {"above": 0}, "x must be a finite number above 0; got 0"),
         (1, {"above": 0, "below": 1}, "x must be a finite number above 0 and below 1; got 1"),
         (2, {"above": 0, "below": 1, "closed": True}, "x must be a finite number at least 0 and at most 1; got 2"),
-        pytest.param(10**400, {}, f"x must be a finite number; got {10**400!r}", id="beyond float64"),
+        pytest.param(
+            10**400, {}, f"x must be a finite number; got 1{'0' * 59}... (401 characters)", id="beyond float64"
+        ),
         (np.complex128(1), {}, "x must be a finite number; got np.complex128(1+0j)"),
     ],
 )

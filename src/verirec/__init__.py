@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     # `as` says that they are for users too; they are not in __all__, so that `import *` takes neither torch nor `data`.
     from verirec import assessment as assessment
     from verirec import data as data
+    from verirec import engine as engine
     from verirec import estimation as estimation
     from verirec import exceptions as exceptions
     from verirec import losses as losses
@@ -78,6 +79,7 @@ __version__ = "0.1.0"
 _PACKAGES = {
     "assessment",
     "data",
+    "engine",
     "estimation",
     "exceptions",
     "losses",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def whole_number(name: str, value: object, *, min: int = 1, max: int | None = No
         if number >= min and (max is None or number <= max):
             return number
     wanted = f"of at least {min}" if max is None else f"from {min} to {max:,}"
-    raise ParameterError(f"{name} must be a whole number {wanted}; got {value!r}")
+    raise ParameterError(f"{name} must be a whole number {wanted}; got {short(value)}")
 
 
 def real_number(
@@ -59,7 +59,8 @@ def real_number(
         bounds.append(f"{'at least' if closed else 'above'} {above:g}")
     if below < math.inf:
         bounds.append(f"{'at most' if closed else 'below'} {below:g}")
-    raise ParameterError(f"{name} must be a finite number{' ' if bounds else ''}{' and '.join(bounds)}; got {value!r}")
+    wanted = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    raise ParameterError(f"{name} must be {wanted}; got {short(value)}")
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> str:
@@ -114,3 +115,22 @@ def number_array(
     if array.ndim != ndim:
         raise error(f"{name} must be {'a flat array' if ndim == 1 else 'a matrix'}; got shape {array.shape}")
     return array
+
+
+def named_entries(argument: str, given: Any) -> dict[str, Any]:
+    """Accept a mapping of recommenders' names, which are text that can be written down.
+
+    Examples
+    --------
+    >>> named_entries("predictions", {0: [[0.5]]})
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: predictions must name recommenders by printable text; got 0
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
+    for name in given:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise ParameterError(f"{argument} must name recommenders by printable text; got {short(name)}")
+    return dict(given)

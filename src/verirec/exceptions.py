@@ -8,10 +8,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+_LONGEST_MESSAGE: Final = 900
+"""Characters of a message: a file's name may have thousands."""
 
 
 class VerirecError(Exception):
-    """Base of every error that verirec raises on purpose."""
+    """Base of every error that verirec raises on purpose; its message is one line, whatever the values in it show."""
+
+    def __init__(self, message: str = "") -> None:
+        line = " ".join(map(str.strip, message.splitlines()))
+        super().__init__(line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}...")
 
 
 class ParameterError(VerirecError, ValueError):
@@ -136,12 +144,24 @@ class MemoryBudgetError(VerirecError, MemoryError):
     """A dense matrix would exceed the memory budget it was given."""
 
 
+class EngineError(VerirecError, RuntimeError):
+    """Work cannot be sent to where it should run: no cluster answers, workers lack what they need."""
+
+
+class WorkerEndedError(EngineError):
+    """A process that worked was ended from outside, again and again or with what it alone knew."""
+
+
 class VerirecWarning(UserWarning):
     """Base of every warning: the result is valid, and something about it should be known."""
 
 
 class RepeatedPairWarning(VerirecWarning):
     """Repeated pairs with one and the same label were merged into one row."""
+
+
+class DroppedRowsWarning(VerirecWarning):
+    """Rows of a log that cannot be used were left out, as was asked for."""
 
 
 class UnknownIdWarning(VerirecWarning):
@@ -170,6 +190,10 @@ class OneClassWarning(VerirecWarning):
 
 class OverlapWarning(VerirecWarning):
     """A few rows carry much of the weight: parts of the grid are hardly ever logged."""
+
+
+class AlikeUsersWarning(VerirecWarning):
+    """Users rated nearly the same items, and count as if they were independent."""
 
 
 class MisfitWarning(VerirecWarning):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 
 RandomState = int | np.random.Generator | None
 
@@ -37,7 +38,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     ):
         return np.random.default_rng(random_state)
     raise ParameterError(
-        f"random_state must be a whole number of at least 0, a numpy Generator or None; got {random_state!r}"
+        f"random_state must be a whole number of at least 0, a numpy Generator or None; got {short(random_state)}"
     )
 
 

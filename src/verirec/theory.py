@@ -32,6 +32,9 @@ Array = npt.NDArray[np.float64]
 _MOST_CELLS: Final = 50_000_000
 _POWER_STEPS: Final = 1_000
 
+_LEAST: Final = 1e-50
+"""The smallest propensity: one over less leaves the range of numbers."""
+
 
 @dataclass(frozen=True)
 class Bias:
@@ -103,7 +106,7 @@ def ome_dr_bias(
         imputed_errors=imputed_errors,
     )
     _check_rates(noise_rates, estimated_rates)
-    if not ((estimated > 0) & (estimated <= 1)).all() or not ((p >= 0) & (p <= 1)).all():
+    if not ((estimated >= _LEAST) & (estimated <= 1)).all() or not ((p >= 0) & (p <= 1)).all():
         raise PropensityError("propensities must be within 0 and 1, and estimated ones above 0")
     of_loss = get_loss(loss)
     of_loss.check([f])

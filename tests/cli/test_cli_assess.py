@@ -176,6 +176,8 @@ def test_predictions_of_some_rows_are_said_to_be_such(assessing, tmp_path):
     assert "The predictions of part cover some of the logged pairs, 2,000 of" in text
 
 
+# Neither knows that some users rate more than others.
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.MisfitWarning")
 @pytest.mark.parametrize("propensity", ["constant", "popularity"])
 def test_the_propensities_are_those_asked_for(assessing, tmp_path, folder, propensity):
     assert assessing("plain.csv", "--predictions", "sharp=sharp.npy", *GIVEN, "--propensity", propensity)[0] == 0

@@ -135,7 +135,7 @@ def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, f
     assert (code, errors) == (0, "")
     test = vr.read_log(folder / f"test_{kind}.csv")
     scores = own.predict(test.user_ids.ids(test.users), test.item_ids.ids(test.items))
-    assert json.loads(output) == pytest.approx(vr.metrics.evaluate(scores, test, k=3))
+    assert json.loads(output) == pytest.approx(vr.metrics.evaluate((test.users, test.items, scores), test, k=3))
 
     asked = USERS[kind][:3]
     wanted = own.recommend(asked, 4, exclude=log).to_frame()

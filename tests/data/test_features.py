@@ -35,7 +35,7 @@ def test_features_are_lined_up_with_positions_and_are_the_catalogue(make):
     assert log.item_ids.ids().tolist() == [7, 8, 9]
     assert log.item_features.tolist() == [[70, 0, 7], [80, 1, 8], [90, 1, 9]]
     assert log.item_features.dtype == np.float64
-    assert log.items.tolist() == [0, 0, 2]
+    assert log.items.tolist() == [0, 2, 0]
     assert log.user_features is None
 
 

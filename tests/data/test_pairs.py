@@ -6,10 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from verirec import FeedbackLog
-from verirec.data.pairs import repeated_rows
+from verirec.data.pairs import pair_order, repeated_rows
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning
 
-MULTIPLIER = 2654435761
 HUGE = 2**31 - 1
 
 
@@ -18,39 +17,45 @@ def columns(pairs):
     return flat[:, 0].copy(), flat[:, 1].copy()
 
 
-def counted(pairs):
+def found(pairs, n_users, n_items):
+    """Return the order of pairs, and the rows that are repeated."""
+    users, items = columns(pairs)
+    order = pair_order(users, items, n_users, n_items)
+    if order is None:
+        return list(range(len(pairs))), []
+    return order.tolist(), repeated_rows(order, users, items).tolist()
+
+
+def expected(pairs):
+    """Sort plainly, and count."""
     count = Counter(pairs)
-    return [row for row, pair in enumerate(pairs) if count[pair] > 1]
-
-
-def colliding_pairs(key, users):
-    """Give pairs of a huge grid that all have the same key in 32-bit arithmetic."""
-    candidates = ((user, (key - user * MULTIPLIER) % 2**32) for user in users)
-    return [(user, item) for user, item in candidates if item < HUGE]
+    order = sorted(range(len(pairs)), key=lambda row: pairs[row])
+    return order, [row for row, pair in enumerate(pairs) if count[pair] > 1]
 
 
 @pytest.mark.parametrize(("n_users", "n_items"), [(6, 6), (HUGE, HUGE), (2**16, 2**16), (2**16 - 1, 2**16 + 1)])
 @given(data=st.data())
-def test_repeated_rows_are_those_that_a_counter_finds(n_users, n_items, data):
+def test_the_order_is_that_of_a_plain_sort_and_repeats_those_that_a_counter_finds(n_users, n_items, data):
     sides = [st.sampled_from([0, 1, 2, size - 3, size - 2, size - 1]) for size in (n_users, n_items)]
     pairs = data.draw(st.lists(st.tuples(*sides), max_size=30))
-    assert repeated_rows(*columns(pairs), n_users, n_items).tolist() == counted(pairs)
+    assert found(pairs, n_users, n_items) == expected(pairs)
 
 
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 40), max_size=8))
-def test_pairs_of_a_huge_grid_that_share_a_32_bit_key_are_not_taken_for_repeats(key, again):
-    different = colliding_pairs(key, range(40))
-    assert len(different) > 5
-    assert repeated_rows(*columns(different), HUGE, HUGE).size == 0
-    pairs = different + [different[place % len(different)] for place in again]
-    assert repeated_rows(*columns(pairs), HUGE, HUGE).tolist() == counted(pairs)
-
-
-def test_repeats_are_found_among_many_rows_of_a_huge_grid():
+def test_many_rows_of_a_huge_grid_are_sorted_though_pair_and_row_need_more_than_64_bits():
     random = np.random.default_rng(0)
     pairs = [(int(user), int(item)) for user, item in random.integers(0, HUGE, (20_000, 2))]
-    pairs += colliding_pairs(12345, range(2000)) + pairs[100:110] + pairs[500:502]
-    assert repeated_rows(*columns(pairs), HUGE, HUGE).tolist() == counted(pairs)
+    pairs += [(pairs[0][0], item) for item in range(2_000, 0, -1)] + pairs[100:110] + pairs[500:502]
+    assert found(pairs, HUGE, HUGE) == expected(pairs)
+
+
+def test_sorted_rows_are_told_at_once_and_one_that_is_out_of_place_anywhere_is_found():
+    pairs = np.arange(70_000)
+    users, items = (side.astype(np.int32) for side in np.divmod(pairs, 300))
+    assert pair_order(users, items, 300, 300) is None
+    for place in (0, 65_534, 65_535, 65_536, 69_998):
+        turned = pairs.copy()
+        turned[[place, place + 1]] = turned[[place + 1, place]]
+        assert pair_order(users[turned], items[turned], 300, 300).tolist() == turned.tolist()
 
 
 def kept(policy, pairs, values, times):
@@ -65,7 +70,7 @@ def kept(policy, pairs, values, times):
     for row, pair in enumerate(pairs):
         if pair not in best or better(row, best[pair]):
             best[pair] = row
-    return sorted(best.values())
+    return sorted(best.values(), key=lambda row: pairs[row])
 
 
 def log_of(pairs, labels, **options):
@@ -115,7 +120,7 @@ def test_the_error_policy_refuses_disagreement_and_otherwise_keeps_first_rows(ro
             log = log_of(pairs, labels)
         assert rows_of(log) == kept("first", pairs, labels, None)
     else:
-        assert rows_of(log_of(pairs, labels)) == list(range(len(pairs)))
+        assert rows_of(log_of(pairs, labels)) == sorted(range(len(pairs)), key=lambda row: pairs[row])
 
 
 def test_disagreement_is_counted_in_pairs_and_rows():

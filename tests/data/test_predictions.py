@@ -74,7 +74,7 @@ def test_extreme_sums_stay_probabilities():
 
 BAD = {
     "transposed": (SCORES.T, PredictionError, r"^a dense array of predictions must have shape \(4, 5\); got \(5, 4\)$"),
-    "flat": (SCORES.ravel(), PredictionError, r"^a dense array of predictions must have shape \(4, 5\); got \(20,\)$"),
+    "flat": (SCORES.ravel(), PredictionError, r"must have shape \(4, 5\); got \(20,\): scores of some pairs"),
     "text": ("scores", PredictionError, r"Factors, all by position; got str$"),
     "nothing": (None, PredictionError, r"Factors, all by position; got NoneType$"),
     "objects": (

@@ -54,6 +54,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:the weights of single users:verirec.exceptions.MisfitWarning")
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_it_gives_a_finite_value_inside_its_interval(world, predictions, name, way):
     if way.get("imputation") == "given":

@@ -448,7 +448,7 @@ BY_ITEM = vr.GroupedNoiseRates((RATES, RATES), item_groups=np.zeros(9, int))
         ({"imputation": lambda u, i: np.full(len(u), np.inf)}, PredictionError, "must be finite"),
         ({"imputation": None}, PredictionError, "got NoneType"),
         ({"interval": "normal"}, ParameterError, "interval must be one of bootstrap, delta; got 'normal'"),
-        ({"confidence": 0}, ParameterError, "confidence must be .*above 0 and below 1; got 0"),
+        ({"confidence": 0}, ParameterError, "confidence must be .*above 1e-09 and below 1; got 0"),
         ({"confidence": 1}, ParameterError, "confidence must be .*below 1; got 1"),
         ({"confidence": 95}, ParameterError, "confidence must be .*below 1; got 95"),
         ({"confidence": "95%"}, ParameterError, "confidence must be .*got '95%'"),
@@ -456,9 +456,9 @@ BY_ITEM = vr.GroupedNoiseRates((RATES, RATES), item_groups=np.zeros(9, int))
         ({"clip": 0.5}, ParameterError, "clip must be .*below 0.5; got 0.5"),
         ({"clip": np.nan}, ParameterError, "clip must be .*got nan"),
         ({"confidence": 1 - 1e-10}, ParameterError, "confidence must be .*below 1; got 0.9999999999"),
-        ({"sample": 1}, ParameterError, "^sample must be a whole number from 2 to 1,000,000,000; got 1$"),
-        ({"sample": 1e6}, ParameterError, "^sample must be a whole number from 2 to .*; got 1000000.0$"),
-        ({"sample": 10**9 + 1}, ParameterError, "^sample must be a whole number from 2 to .*; got 1000000001$"),
+        ({"sample": 1}, ParameterError, "^sample must be a whole number from 10 to 1,000,000,000; got 1$"),
+        ({"sample": 1e6}, ParameterError, "^sample must be a whole number from 10 to .*; got 1000000.0$"),
+        ({"sample": 10**9 + 1}, ParameterError, "^sample must be a whole number from 10 to .*; got 1000000001$"),
         ({"draws": 19}, ParameterError, "^draws must be a whole number from 20 to 1,000,000; got 19$"),
         ({"draws": 10**6 + 1}, ParameterError, "^draws must be a whole number from 20 to .*; got 1000001$"),
         ({"random_state": -1}, ParameterError, "random_state must be a whole number of at least 0"),
@@ -489,3 +489,12 @@ def test_with_given_imputed_errors_predictions_of_the_logged_pairs_are_enough(na
     errors = np.random.default_rng(4).uniform(0, 1.5, SHAPE)
     options = {"propensities": GRID.p, "noise_rates": RATES, "estimators": name, "imputation": errors}
     assert vr.estimate(TRIPLES, LOG, **options)[name] == vr.estimate(GRID.f, LOG, **options)[name]
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_stars_held_against_binary_labels_are_warned_of(loss):
+    world = vr.simulate.world(n_users=40, n_items=60, observed=0.2, random_state=0)
+    stars = 1 + 4 * world.preferences
+    with pytest.warns(ScoreWarning, match=r"if they are stars, read the log with levels=\[1, 2, 3, 4, 5\]"):
+        vr.estimate(stars, world.log, propensities=world.propensity_values, loss=loss, estimators="ips")
+    vr.estimate(world.preferences, world.log, propensities=world.propensity_values, loss=loss, estimators="ips")

@@ -133,7 +133,7 @@ def test_where_everything_is_observed_for_sure_all_are_the_naive_mean(grid, impu
 
 
 @misfit
-@pytest.mark.parametrize("share", [0.01, 0.4, 1.0])
+@pytest.mark.parametrize("share", [0.01, 0.4, 0.999])
 def test_with_the_same_propensity_everywhere_snips_is_naive(grid, share):
     found = values_of(replace(grid, p=np.full_like(grid.p, share)), noise_rates=RATES)
     assert found["snips"] == pytest.approx(found["naive"], rel=1e-12)

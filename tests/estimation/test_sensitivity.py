@@ -203,11 +203,12 @@ def tiny(seed):
     """A log of 8 rows with weights, its propensities, and two recommenders, not too far apart."""
     random = np.random.default_rng(seed)
     cells = random.choice(12, 8, replace=False)
-    users, items = np.divmod(cells, 4)
-    labels = random.permutation([0, 0, 0, 1, 1, 1, 0, 1])
+    order = np.argsort(cells)
+    users, items = np.divmod(cells[order], 4)
+    labels = random.permutation([0, 0, 0, 1, 1, 1, 0, 1])[order]
     p = random.uniform(0.2, 0.9, (3, 4))
     log = {"users": users, "items": items, "labels": labels, "n_users": 3, "n_items": 4}
-    return log, random.uniform(0.3, 3, 8), p, random.uniform(0.2, 0.8, (2, 3, 4))
+    return log, random.uniform(0.3, 3, 8)[order], p, random.uniform(0.2, 0.8, (2, 3, 4))
 
 
 def studies_of(log, p, both, loss="log"):

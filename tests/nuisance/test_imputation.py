@@ -20,7 +20,7 @@ def small(seed=0, rows=45):
     users, items = np.divmod(random.choice(N_USERS * N_ITEMS, rows, replace=False), N_ITEMS)
     labels = random.integers(2, size=rows)
     log = vr.FeedbackLog.from_arrays(users, items, labels, n_users=N_USERS, n_items=N_ITEMS)
-    return log, (labels - 0.1) / 0.7, random.uniform(1, 9, rows)
+    return log, (log.labels - 0.1) / 0.7, random.uniform(1, 9, rows)
 
 
 def ridge_on(log, labels, weights, rows, penalty):
@@ -141,16 +141,19 @@ def test_without_any_weight_all_rows_count_the_same_for_the_additive_labels():
 def test_in_a_balanced_log_where_the_constant_is_right_from_the_start_users_and_items_are_fitted_too():
     # Without any one fold each user and each item has four rows: fold k holds the pairs (u, u + k).
     size = 12
-    fold = np.random.default_rng(0).permutation(FOLDS * size) % FOLDS
-    users = np.empty(FOLDS * size, int)
-    for held_out in range(FOLDS):
-        users[fold == held_out] = np.arange(size)
+    users, steps = np.repeat(np.arange(size), FOLDS), np.tile(np.arange(FOLDS), size)
     labels = np.random.default_rng(1).integers(2, size=FOLDS * size)
-    log = vr.FeedbackLog.from_arrays(users, (users + fold) % size, labels, n_users=size, n_items=size)
-    imputed = impute_additive(labels.astype(float), log, np.ones(len(log)), 0)
+    log = vr.FeedbackLog.from_arrays(users, (users + steps) % size, labels, n_users=size, n_items=size)
+
+    class Drawn(np.random.Generator):
+        def permutation(self, count):
+            return (log.items - log.users) % size + FOLDS * log.users
+
+    assert sorted(Drawn(np.random.PCG64()).permutation(len(log))) == list(range(len(log)))
+    imputed = impute_additive(log.labels.astype(float), log, np.ones(len(log)), Drawn(np.random.PCG64()))
     for _, rows in imputed.fits:
         assert set(np.bincount(log.users[rows])) == set(np.bincount(log.items[rows])) == {4}
-    check_ridge(log, labels, np.ones(len(log)), imputed)
+    check_ridge(log, log.labels, np.ones(len(log)), imputed)
 
 
 def test_users_without_rows_are_imputed_by_their_items():

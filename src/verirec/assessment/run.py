@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +17,23 @@ from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
-from verirec.randomness import RandomState
+
+if TYPE_CHECKING:
+    from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
 
 _GRID_SAMPLE: Final = 100_000
 
 
+@takes_engine
 def assess(
     log: FeedbackLog,
     predictions: Mapping[str, PredictionsLike] | None = None,
@@ -51,6 +55,7 @@ def assess(
     truth: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda step: None,
     random_state: RandomState = 0,
+    engine: EngineLike = None,
 ) -> Assessment:
     """Assess a log and the recommenders that are judged on it; see `verirec assess`.
 
@@ -84,7 +89,7 @@ def assess(
         logged labels than a coin.
     k
         Depth of the ranking metrics.
-    propensities, loss, confidence, clip, sample, random_state
+    propensities, loss, confidence, clip, sample, random_state, engine
         As in `estimate`.
     truth
         True inaccuracies by recommender, where a simulated world knows them.

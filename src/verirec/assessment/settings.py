@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from verirec.checks import named_entries as named_entries
 from verirec.checks import real_number, whole_number
 from verirec.estimation.inputs import checked_clip, checked_sample
 from verirec.estimation.intervals import checked_confidence
@@ -30,18 +30,6 @@ def checked_settings(**given: Any) -> dict[str, Any]:
         "seed": same_state(given["random_state"]),
         "depth": whole_number("k", given["k"]),
     }
-
-
-def named_entries(argument: str, given: Any) -> dict[str, Any]:
-    """Accept a mapping of recommenders' names, which are text that can be written down."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
-    for name in given:
-        if not isinstance(name, str) or not name.isprintable() or not name.strip():
-            raise ParameterError(f"{argument} must name recommenders by printable text; got {name!r}")
-    return dict(given)
 
 
 def named_numbers(argument: str, given: Any) -> dict[str, float]:

@@ -55,7 +55,7 @@ def checked_methods(train: Any) -> tuple[str, ...]:
     for name in names:
         if name not in catalogue:
             raise ParameterError(
-                f"train must name methods, such as mf or ome-dr (verirec methods lists them); got {name!r}"
+                f"train must name methods, such as mf or ome-dr (verirec methods lists them); got {short(name)}"
             )
     if len(set(names)) < len(names):
         raise ParameterError(f"train must name each method once; got {', '.join(names)}")

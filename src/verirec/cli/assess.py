@@ -15,6 +15,7 @@ import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
+    EngineOptions,
     EstimateOptions,
     LogOptions,
     NoiseOptions,
@@ -41,6 +42,7 @@ def assess_command(
     propensity: PropensityOptions,
     how: EstimateOptions,
     scores: ScoreOptions,
+    engine: EngineOptions,
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
     hold_out: Annotated[
         float | None, typer.Option(help="Share of the rows to judge by; the others are for training (.2 with --train).")

@@ -17,6 +17,7 @@ from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
+    EngineOptions,
     EstimateOptions,
     LogOptions,
     NoiseOptions,
@@ -77,6 +78,7 @@ def estimate_command(
     propensity: PropensityOptions,
     how: EstimateOptions,
     scores: ScoreOptions,
+    engine: EngineOptions,
     ranking: RankingOptions,
     estimators: Annotated[
         str | None,

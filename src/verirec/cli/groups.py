@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -11,6 +12,8 @@ from typing import Any, get_type_hints
 
 def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let a verb take a dataclass of options as one parameter: the command line has each of its fields by itself.
+
+    One that is a context is entered for as long as the verb runs.
 
     Examples
     --------
@@ -33,7 +36,11 @@ def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         made = {name: _made(group, given) for name, group in groups.items()}
-        command(**given, **made)
+        with ExitStack() as entered:
+            for group in made.values():
+                if isinstance(group, AbstractContextManager):
+                    entered.enter_context(group)
+            command(**given, **made)
 
     parameters = [one for parameter in signature(command).parameters.values() for one in _spread(parameter, hints)]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_CALLED: Final = {"score": "score_column", "propensity": "propensity_column"}
+_CALLED: Final = {"score": "score_column", "propensity": "propensity_column", "columns": "columns_named"}
 """What the library calls what an option has another name for."""
 
 _HINT: Final = re.compile(
@@ -28,6 +28,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     --------
     >>> in_options("needs a rule such as positive_from=4", {"positive_from": "--positive-from"})
     'needs a rule such as --positive-from 4'
+    >>> in_options("or drop_missing=True", {"drop_missing": "--drop-missing"})
+    'or --drop-missing'
     >>> in_options("name it: true_label=...", {})
     'name it: true_label'
     """
@@ -37,6 +39,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         option = options.get(_CALLED.get(name, name)) or options.get(name)
         if option is None:
             return name if value == "..." else hint[0]
+        if value == "True":
+            return option
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
     return _HINT.sub(spoken, message)

@@ -7,16 +7,18 @@ imported name by name, as `vr.name`: the help of a verb waits for none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 import typer
 
 import verirec as vr
 from verirec.checks import one_of
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 
 if TYPE_CHECKING:
     from verirec.data.predictions import PredictionsLike
@@ -59,8 +61,32 @@ class RatingsOptions:
     item: Annotated[str | None, of_log(help="The column of items.")] = None
     rating: Annotated[str | None, of_log(help="The column of ratings or labels.")] = None
     positive_from: Annotated[float | None, of_log(help="Ratings of at least this count as positive.")] = None
+    levels: Annotated[
+        str | None,
+        of_log(
+            metavar="VALUES",
+            help="In place of --positive-from: comma-separated values that a rating can have, such as 1,2,3,4,5; "
+            "the log keeps them.",
+        ),
+    ] = None
     delimiter: Annotated[
         str | None, of_log(help="The character between fields, if the file's ending does not say; \\t is a tab.")
+    ] = None
+    columns_named: Annotated[
+        str | None,
+        of_log("--columns", metavar="NAMES", help="Comma-separated names of all columns, if there is no header line."),
+    ] = None
+    encoding: Annotated[str, of_log(help="Of a text file: utf-8, cp1252, utf-16, ...")] = "utf-8"
+    drop_missing: Annotated[
+        bool,
+        of_log("--drop-missing", help="Leave out rows without a user, an item or a rating, and say how many."),
+    ] = False
+    clean_ids: Annotated[
+        bool, of_log("--clean-ids", help="Take spaces off the ends of ids, and .0 off whole numbers.")
+    ] = False
+    scale: Annotated[
+        tuple[float, float] | None,
+        of_log(help="The lowest and the highest rating: others are refused, or left out with --drop-missing."),
     ] = None
 
     @property
@@ -76,7 +102,13 @@ class RatingsOptions:
             item=self.item,
             rating=self.rating,
             positive_from=self.positive_from,
+            levels=listed_levels(self.levels),
             delimiter="\t" if self.delimiter == "\\t" else self.delimiter,
+            columns=None if self.columns_named is None else self.columns_named.split(","),
+            encoding=self.encoding,
+            drop_missing=self.drop_missing,
+            clean_ids=self.clean_ids,
+            scale=self.scale,
             **more,
         )
 
@@ -246,6 +278,33 @@ class EstimateOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineOptions(AbstractContextManager["EngineOptions"]):
+    """Where the work runs, for as long as the verb does."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel="Where the work runs",
+            help="serial, processes, ray, or ray:HOST:PORT; results are the same.",
+        ),
+    ] = "serial"
+    workers: Annotated[
+        int | None,
+        typer.Option(rich_help_panel="Where the work runs", help="How many; by default one a core, or all of Ray's."),
+    ] = None
+    _entered: ClassVar[ExitStack] = ExitStack()
+
+    def __enter__(self) -> Self:
+        from verirec.engine import running_on
+
+        self._entered.enter_context(running_on(self.engine, self.workers))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.close()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """How files of scores are read."""
 
@@ -283,6 +342,14 @@ class RankingOptions:
                 raise ParameterError("--calibrate is for losses; --ranking-only has none: give one of the two")
 
 
+def listed_levels(given: str | None) -> list[float] | None:
+    """Take a list of levels apart."""
+    try:
+        return None if given is None else [float(one) for one in given.split(",")]
+    except ValueError:
+        raise ParameterError(f"--levels must be comma-separated numbers such as 1,2,3,4,5; got {given!r}") from None
+
+
 def methods_module() -> Any:
     """Import what needs torch, or say what to install."""
     return vr.methods
@@ -294,7 +361,7 @@ def named_files(given: list[str] | None) -> dict[str, Path]:
     for one in given or []:
         name, equals, file = one.encode("utf-8", "replace").decode().partition("=")
         if not equals or not name or not file:
-            raise ParameterError(f"--predictions must be NAME=FILE; got {one!r}")
+            raise ParameterError(f"--predictions must be NAME=FILE; got {short(one)}")
         if name in files:
             raise ParameterError(f"--predictions names {name!r} twice")
         files[name] = Path(file)

@@ -14,6 +14,7 @@ import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
     PREDICTIONS_HELP,
+    EngineOptions,
     LogOptions,
     OutFile,
     PropensityOptions,
@@ -39,6 +40,7 @@ def plan_command(
     out: OutFile,
     guess: RateOptions,
     scores: ScoreOptions,
+    engine: EngineOptions,
     propensity: PropensityOptions,
     predictions: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ from rich.table import Table
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import ModelFolder, RatingsOptions, methods_module
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
+from verirec.formatting import short
 from verirec.pages.writing import check_writable_file, table_ending, write_frame
 
 app = typer.Typer(add_completion=False)
@@ -93,4 +94,4 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UnknownIdError(f"the model's users are whole numbers; got {text!r}") from None
+        raise UnknownIdError(f"the model's users are whole numbers; got {short(text)}") from None

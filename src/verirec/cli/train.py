@@ -27,6 +27,7 @@ from verirec.cli.options import (
     named_path,
 )
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 from verirec.pages.writing import check_writable, sole_writer
 
 CHECKPOINT: Final = "checkpoint.safetensors"
@@ -175,7 +176,7 @@ def _parsed(given: list[str]) -> dict[str, Any]:
     for one in given:
         name, parted, text = one.partition("=")
         if not parted or not name:
-            raise ParameterError(f"--set must be NAME=VALUE; got {one!r}")
+            raise ParameterError(f"--set must be NAME=VALUE; got {short(one)}")
         try:
             parsed[name] = json.loads(text)
         except (ValueError, RecursionError):

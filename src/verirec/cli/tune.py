@@ -12,6 +12,7 @@ from rich.table import Table
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
+    EngineOptions,
     LogOptions,
     NoiseOptions,
     PropensityOptions,
@@ -34,6 +35,7 @@ def tune_command(
     out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
     noise: NoiseOptions,
     survey: SurveyOptions,
+    engine: EngineOptions,
     propensity: PropensityOptions,
     method: Annotated[
         str, typer.Option(help="auto, which searches among methods, or one of those that verirec methods lists.")

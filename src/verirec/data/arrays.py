@@ -7,12 +7,15 @@ from typing import Any
 from verirec.data.features import feature_matrix
 from verirec.data.gate import grid_size, validate_rows
 from verirec.data.ids import IdMap
+from verirec.data.levels import checked_levels
 from verirec.exceptions import DataError
 
 
-def array_columns(columns: dict[str, Any], *, positive_from: float | None, duplicates: str) -> dict[str, Any]:
+def array_columns(
+    columns: dict[str, Any], *, positive_from: float | None, duplicates: str, levels: Any = None
+) -> dict[str, Any]:
     """Pass positions and labels through the gate, with the catalogues and features beside them."""
-    checked: dict[str, Any] = {}
+    checked: dict[str, Any] = {} if levels is None else {"levels": checked_levels(levels)}
     for side in ("user", "item"):
         size = grid_size(f"n_{side}s", columns[f"n_{side}s"])
         ids, features = columns.get(f"{side}_ids"), columns.get(f"{side}_features")
@@ -23,7 +26,12 @@ def array_columns(columns: dict[str, Any], *, positive_from: float | None, dupli
         if features is not None:
             checked[f"{side}_features"] = feature_matrix(f"{side}_features", features, size)
     rows = validate_rows(
-        columns, checked["n_users"], checked["n_items"], positive_from=positive_from, duplicates=duplicates
+        columns,
+        checked["n_users"],
+        checked["n_items"],
+        positive_from=positive_from,
+        duplicates=duplicates,
+        levels=checked.get("levels"),
     )
     # Copies: what the caller does with theirs later must not change the log.
     return rows | checked | {"users": rows["users"].copy(), "items": rows["items"].copy()}

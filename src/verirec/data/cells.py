@@ -140,6 +140,22 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
     return array.astype(np.int32, copy=False)
 
 
+def checked_rows(rows: npt.ArrayLike, size: int) -> npt.NDArray[Any]:
+    """Accept some of so many rows: a mask, or their numbers.
+
+    Examples
+    --------
+    >>> checked_rows([2, 0], 3).tolist(), checked_rows([True, False, False], 3).tolist()
+    ([2, 0], [True, False, False])
+    """
+    index = as_array("rows", rows)
+    if index.dtype != bool:
+        return checked_positions("rows", index, size)
+    if index.shape != (size,):
+        raise ParameterError(f"a mask of rows must have shape ({size},); got {index.shape}")
+    return index
+
+
 def pair_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:
     """Check the positions of single pairs: two flat arrays of one length, inside the grid."""
     user_positions, item_positions = _both_checked(users, items, shape)

@@ -35,6 +35,8 @@ def feature_table(features: Any, name: str, id_column: str, *, reads_integers: b
         return as_arrow(features, name)
     file = Path(features)
     table, called = _read(file, id_column), f"{name}, {file.name},"
+    if len(set(table.column_names)) < len(table.column_names):
+        raise ColumnError(f"{called} has a column twice; the columns are: {names_in_words(table.column_names)}")
     if id_column not in table.column_names:
         raise ColumnError(
             f"{called} must have the id column {id_column!r}; it has {names_in_words(table.column_names)}"
@@ -49,7 +51,7 @@ def feature_table(features: Any, name: str, id_column: str, *, reads_integers: b
 def _read(file: Path, id_column: str) -> pa.Table:
     ending = file.suffix.lower()
     if ending != ".parquet" and ending not in _DELIMITERS:
-        raise ParameterError(f"features must end in .csv, .tsv or .parquet; got {file.name!r}")
+        raise ParameterError(f"features must end in .csv, .tsv or .parquet; got {short(file.name)}")
     if not file.is_file():
         raise FileFormatError(f"no file {short(str(file), max=300)}")
     try:

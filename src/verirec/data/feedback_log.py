@@ -10,27 +10,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verirec.checks import as_array, number_array
+from verirec.checks import number_array, one_of
 from verirec.data import gate
 from verirec.data.arrays import array_columns
-from verirec.data.cells import checked_positions
+from verirec.data.cells import checked_rows
 from verirec.data.feature_columns import Features, FeatureScale
 from verirec.data.frames import arrow_columns
 from verirec.data.ids import IdMap
+from verirec.data.levels import Levels, checked_levels, in_words, values_at
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
 from verirec.data.tables import FIELD_OF_ROLE, log_columns
-from verirec.exceptions import DataError, ParameterError
-from verirec.formatting import share_in_words
+from verirec.exceptions import DataError, LabelError, ParameterError
+from verirec.formatting import share_in_words, short
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeedbackLog:
-    """Binary feedback of users on items: frozen, checked once, and the only form in which data travels.
+    """Feedback of users on items, binary or in levels: frozen, checked once, and the only form in which data travels.
 
-    Make one with `from_frame`, `from_arrays`, `from_sparse` or `verirec.read_log`. Rows keep the order they came in.
+    Make one with `from_frame`, `from_arrays`, `from_sparse` or `verirec.read_log`. Rows are sorted by user and item,
+    whatever order they came in, and no pair occurs twice: row numbers and arrays with a value a row mean this order.
     Users and items are positions from 0; `user_ids` and `item_ids` map them to the users' own ids and back. The grid
     has `n_users` x `n_items` cells whether or not the log shows all of them.
 
@@ -39,7 +41,8 @@ class FeedbackLog:
     users, items
         int32 positions, shape (n,).
     labels
-        int8, 1 for positive and 0 for negative, shape (n,).
+        int8, 1 for positive and 0 for negative, shape (n,); where the log keeps its levels, the place of each row's
+        among them, from 0.
     n_users, n_items
         The grid's size.
     user_ids, item_ids
@@ -58,6 +61,8 @@ class FeedbackLog:
         float64 matrices with a row per position.
     user_feature_names, item_feature_names
         Of their columns, where they came from a table: "age", or "colour=red" for a level of a category.
+    levels
+        The values of the levels, ascending, where the log keeps them: (1, 2, 3, 4, 5) of stars; `None` if it is binary.
 
     Examples
     --------
@@ -82,9 +87,13 @@ class FeedbackLog:
     item_features: Features | None = None
     user_feature_names: tuple[str, ...] | None = None
     item_feature_names: tuple[str, ...] | None = None
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
-        self._set(array_columns(vars(self), positive_from=None, duplicates="error"))
+        columns = dict(vars(self))
+        if self.levels is not None:
+            columns["labels"] = values_at(self.labels, checked_levels(self.levels))
+        self._set(array_columns(columns, positive_from=None, duplicates="error", levels=self.levels))
 
     def _set(self, columns: dict[str, Any]) -> None:
         """Take the columns, arrays locked."""
@@ -114,6 +123,7 @@ class FeedbackLog:
         item: str | None = None,
         rating: str | None = None,
         positive_from: float | None = None,
+        levels: Any = None,
         duplicates: DuplicatePolicy = "error",
         timestamp: str | None = None,
         propensity: str | None = None,
@@ -123,6 +133,9 @@ class FeedbackLog:
         all_items: Any = None,
         user_features: Any = None,
         item_features: Any = None,
+        drop_missing: bool = False,
+        clean_ids: bool = False,
+        scale: tuple[float, float] | None = None,
     ) -> FeedbackLog:
         """Make a log of a pandas, polars or pyarrow frame (or any other that narwhals knows), one row per rating.
 
@@ -135,6 +148,8 @@ class FeedbackLog:
             strings.
         positive_from
             Ratings of at least this are positive; leave it out if the column is 0/1 or boolean already.
+        levels
+            In place of it: all values that a rating can have, ascending, such as [1, 2, 3, 4, 5]; the log keeps them.
         duplicates
             What to do with a pair that occurs more than once. "error" (default): refuse pairs whose rows disagree in
             their label, and merge the ones that agree, with a warning. "first", "last": keep that row. "latest": the
@@ -148,6 +163,13 @@ class FeedbackLog:
             Frames, or paths of .csv, .tsv or .parquet files, with the same id column. Numbers are taken as they are,
             text is a category (a 0/1 column a level), and "a|b|c" a list of levels. They are the catalogue if
             `all_users` or `all_items` is not given.
+        drop_missing
+            Leave out rows without a value in one of the columns that are read, and say how many: empty, NaN, words
+            such as NA and NULL, and ratings that are no numbers.
+        clean_ids
+            Take spaces off the ends of ids and ".0" off whole numbers; floats that are whole become integers.
+        scale
+            The lowest and the highest rating there can be: others are refused, or left out with `drop_missing`.
 
         Examples
         --------
@@ -155,18 +177,22 @@ class FeedbackLog:
         >>> frame = pd.DataFrame({"user": ["ann", "bob", "ann"], "item": [7, 7, 9], "rating": [5, 2, 4]})
         >>> log = FeedbackLog.from_frame(frame, user="user", item="item", rating="rating", positive_from=3)
         >>> log.labels.tolist(), log.user_ids.ids(log.users).tolist()
-        ([1, 0, 1], ['ann', 'bob', 'ann'])
+        ([1, 1, 0], ['ann', 'ann', 'bob'])
         """
         table, roles = arrow_columns(frame, Roles(user, item, rating, timestamp, propensity, weight, unbiased))
         return log_from_table(
             table,
             roles,
             positive_from=positive_from,
+            levels=levels,
             duplicates=duplicates,
             all_users=all_users,
             all_items=all_items,
             user_features=user_features,
             item_features=item_features,
+            drop_missing=drop_missing,
+            clean_ids=clean_ids,
+            scale=scale,
         )
 
     @classmethod
@@ -179,6 +205,7 @@ class FeedbackLog:
         n_users: int,
         n_items: int,
         positive_from: float | None = None,
+        levels: Any = None,
         duplicates: DuplicatePolicy = "error",
         user_ids: Any = None,
         item_ids: Any = None,
@@ -189,12 +216,14 @@ class FeedbackLog:
         user_features: npt.ArrayLike | None = None,
         item_features: npt.ArrayLike | None = None,
     ) -> FeedbackLog:
-        """Make a log of positions and labels (or of ratings with `positive_from`); see the class for the rest.
+        """Make a log of positions and labels, or of ratings with `positive_from` or `levels` (see `from_frame`).
 
         Examples
         --------
         >>> FeedbackLog.from_arrays([0, 1], [1, 0], [5, 2], n_users=2, n_items=2, positive_from=3).labels.tolist()
         [1, 0]
+        >>> FeedbackLog.from_arrays([0, 1], [1, 0], [5, 2], n_users=2, n_items=2, levels=[1, 2, 3, 4, 5])
+        FeedbackLog(2 rows, 2 users x 2 items, 50.00% of the grid, 5 levels with a mean of 3.50)
         """
         columns = {
             "users": users,
@@ -211,7 +240,9 @@ class FeedbackLog:
             "user_features": user_features,
             "item_features": item_features,
         }
-        return cls._of_checked(**array_columns(columns, positive_from=positive_from, duplicates=duplicates))
+        return cls._of_checked(
+            **array_columns(columns, positive_from=positive_from, duplicates=duplicates, levels=levels)
+        )
 
     @classmethod
     def from_sparse(
@@ -284,8 +315,29 @@ class FeedbackLog:
         """Share of the grid that is observed."""
         return len(self) / self.n_cells
 
+    @property
+    def label_values(self) -> npt.NDArray[Any]:
+        """The labels or, where the log keeps its levels, the value of each row's level; shape (n,)."""
+        return self.labels if self.levels is None else np.asarray(self.levels)[self.labels]
+
+    def binary(self, *, positive_from: float) -> FeedbackLog:
+        """Return a log of levels as a binary one: ratings of at least this are positive.
+
+        Examples
+        --------
+        >>> log = FeedbackLog.from_arrays([0, 1], [1, 0], [5, 2], n_users=2, n_items=2, levels=[1, 2, 3, 4, 5])
+        >>> log.binary(positive_from=4).labels.tolist()
+        [1, 0]
+        """
+        if self.levels is None:
+            raise ParameterError("the log is binary already; levels=... keeps the levels of one")
+        labels = gate.binary_labels(self.label_values, positive_from, "labels")
+        return self._of_checked(**(vars(self) | {"labels": labels, "levels": None}))
+
     def __repr__(self) -> str:
         positive = f"{self.labels.mean():.1%} positive" if len(self) else "no labels"
+        if self.levels is not None and len(self):
+            positive = f"{len(self.levels)} levels with a mean of {self.label_values.mean():.2f}"
         return (
             f"FeedbackLog({len(self):,} rows, {self.n_users:,} users x {self.n_items:,} items, "
             f"{share_in_words(self.density)} of the grid, {positive})"
@@ -295,15 +347,19 @@ class FeedbackLog:
         head = self.select(np.arange(min(5, len(self)))).to_frame()
         return f"<p>{self!r}</p>{head.to_html(index=False, escape=True)}"
 
-    def equals(self, other: FeedbackLog) -> bool:
-        """Tell whether two logs have the same rows in the same order, the same grid, ids and features.
+    def equals(self, other: object) -> bool:
+        """Tell whether two logs have the same rows, grid, ids and features, whatever order the rows came in.
 
         Examples
         --------
         >>> log = FeedbackLog.from_arrays([0, 1], [1, 0], [1, 0], n_users=2, n_items=2)
-        >>> log.equals(log.select([0, 1])), log.equals(log.select([1, 0]))
-        (True, False)
+        >>> log.equals(FeedbackLog.from_arrays([1, 0], [0, 1], [0, 1], n_users=2, n_items=2))
+        True
+        >>> log.equals(log.select([1]))
+        False
         """
+        if not isinstance(other, FeedbackLog):
+            return False
         for field in fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             same = np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
@@ -314,7 +370,7 @@ class FeedbackLog:
     def select(self, rows: npt.ArrayLike) -> FeedbackLog:
         """Return the log of these rows only (a mask, or distinct row numbers), on the same grid and with the same ids.
 
-        No row at all is a part too: an empty one.
+        They stay sorted, whatever order they are named in. No row at all is a part too: an empty one.
 
         Examples
         --------
@@ -322,15 +378,14 @@ class FeedbackLog:
         >>> len(log.select([0, 2])), len(log.select(log.labels == 0))
         (2, 1)
         """
-        index = as_array("rows", rows)
-        if index.dtype == bool and index.shape != (len(self),):
-            raise ParameterError(f"a mask of rows must have shape ({len(self)},); got {index.shape}")
+        index = checked_rows(rows, len(self))
         if index.dtype != bool:
-            index = checked_positions("rows", index, len(self))
-            named = np.zeros(len(self), bool)
-            named[index] = True
-            if named.sum() < len(index):
-                raise ParameterError(f"rows must be distinct, as pairs are; {len(index):,} name {named.sum():,}")
+            index = np.sort(index)
+            repeats = int((index[1:] == index[:-1]).sum())
+            if repeats:
+                raise ParameterError(
+                    f"rows must be distinct, as pairs are; {len(index):,} name {len(index) - repeats:,}"
+                )
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
@@ -338,11 +393,15 @@ class FeedbackLog:
         return self._of_checked(**columns)
 
     def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:
-        """Return the same log with other 0/1 labels, shape (n,); ratings, which no longer fit them, are left out."""
+        """Return the same log with other labels, 0/1 or of its levels, shape (n,); its ratings are left out.
+
+        Labels are in the order of the log's rows, by user and item.
+        """
         flat = number_array("labels", labels, ndim=1, error=DataError)
         if flat.shape != (len(self),):
             raise DataError(f"labels must have shape ({len(self)},); got {flat.shape}")
-        return self._of_checked(**(vars(self) | {"labels": gate.binary_labels(flat, None, "labels"), "ratings": None}))
+        given = gate.labels_by_rule(flat, None, self.levels, "labels")
+        return self._of_checked(**(vars(self) | {"labels": given, "ratings": None}))
 
     def with_noise(self, rates: NoiseRates, *, random_state: RandomState = None) -> FeedbackLog:
         """Return the same log with labels flipped at these rates, for experiments.
@@ -355,7 +414,7 @@ class FeedbackLog:
         True
         """
         if not isinstance(rates, NoiseRates):
-            raise ParameterError(f"rates must be a NoiseRates; got {rates!r}")
+            raise ParameterError(f"rates must be a NoiseRates; got {short(rates)}")
         uniforms = as_generator(random_state).random(len(self))
         return self.with_labels(rates.observe(self.labels, uniforms))
 
@@ -364,7 +423,7 @@ class FeedbackLog:
         columns = {
             "user": self.user_ids.arrow(self.users),
             "item": self.item_ids.arrow(self.items),
-            "label": pa.array(self.labels),
+            "label": pa.array(self.label_values),
         }
         for name, field in (FIELD_OF_ROLE | {"rating": "ratings"}).items():
             if getattr(self, field) is not None:
@@ -381,24 +440,28 @@ class FeedbackLog:
         ['user', 'item', 'label']
         """
         table = self.to_arrow()
+        one_of("backend", backend, ("pandas", "polars", "pyarrow"))
         if backend == "pyarrow":
             return table
         if backend == "pandas":
             return table.to_pandas()
-        if backend == "polars":
-            try:
-                import polars
-            except ImportError:
-                raise ParameterError("backend='polars' needs polars: pip install polars") from None
-            return polars.from_arrow(table)
-        raise ParameterError(f"backend must be one of pandas, polars, pyarrow; got {backend!r}")
+        try:
+            import polars
+        except ImportError:
+            raise ParameterError("backend='polars' needs polars: pip install polars") from None
+        return polars.from_arrow(table)
 
 
-def checked_log(log: object) -> FeedbackLog:
-    """Accept a feedback log and nothing else."""
-    if isinstance(log, FeedbackLog):
-        return log
-    raise ParameterError(f"a FeedbackLog is needed; got {type(log).__name__}")
+def checked_log(log: object, *, levels: bool = False) -> FeedbackLog:
+    """Accept a feedback log and nothing else; one that keeps its levels only where `levels` says so."""
+    if not isinstance(log, FeedbackLog):
+        raise ParameterError(f"a FeedbackLog is needed; got {type(log).__name__}")
+    if log.levels is not None and not levels:
+        raise LabelError(
+            f"binary labels are needed here; the log has {len(log.levels)} levels, {in_words(log.levels)}: "
+            "log.binary(positive_from=...), or positive_from in place of levels, makes it binary"
+        )
+    return log
 
 
 def log_from_table(table: pa.Table, roles: Roles, **options: Any) -> FeedbackLog:

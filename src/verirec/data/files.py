@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,25 +10,21 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
+from verirec.data.text_files import COMPRESSIONS, one_line, read_text, refuse_long_line
+from verirec.data.text_form import TextForm
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, MissingValueError, ParameterError
-from verirec.formatting import names_in_words, short
+from verirec.formatting import short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
-_COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
 _SPELT_OUT_BYTES: Final = 6
 """A dictionary's index takes at most 4 bytes a value: a column chunk above this is mostly text spelt out."""
 _BATCH_ROWS: Final = 2_000_000
-_BLOCK_BYTES: Final = 2**20
-"""Of text that Arrow parses at a time: a row may cross one end of a block, not two."""
-
-_TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 def read_log(
@@ -37,6 +32,7 @@ def read_log(
     *,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
     **options: Unpack[LogOptions],
 ) -> FeedbackLog:
     """Read a feedback log from a file, by its ending: .csv, .tsv, .inter (these may be .gz, ...) or .parquet.
@@ -47,13 +43,16 @@ def read_log(
     Parameters
     ----------
     path
-        The file; if it is text, UTF-8.
+        The file.
     delimiter
         One character, where a text file uses another one than its ending says, or has another ending.
     columns
         The names of a text file's columns, if it has no header line.
+    encoding
+        Of a text file, where it is not UTF-8: "cp1252", "utf-16", ...
     options
-        Whatever `FeedbackLog.from_frame` takes: user, item, rating, positive_from, ...
+        Whatever `FeedbackLog.from_frame` takes: user, item, rating, positive_from, ... With `drop_missing`, lines that
+        have too few or too many fields are left out too.
 
     Examples
     --------
@@ -69,29 +68,28 @@ def read_log(
     if unknown:
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     if not isinstance(path, str | Path):
-        raise ParameterError(f"path must be a string or a Path; got {path!r}")
-    if columns is not None and (isinstance(columns, str) or not all(isinstance(one, str) for one in columns)):
-        raise ParameterError(f"columns must be the names of a file's columns, in order; got {short(columns)}")
+        raise ParameterError(f"path must be a string or a Path; got {short(path)}")
     file = Path(path)
     named: dict[str, Any] = dict(options)
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
     ending = file_ending(file, is_text=delimiter is not None)
+    form = TextForm(delimiter, columns, encoding, skip_broken=named.get("drop_missing") is True)
     with _frugal_memory():
-        table, roles = read_columns(file, ending, roles, delimiter=delimiter, columns=columns)
+        table, roles = read_columns(file, ending, roles, form)
+        form.warn_of_broken(file.name)
         try:
             return log_from_table(table, roles, from_text=ending != ".parquet", **named)
         except MissingValueError as error:
             below = "; row 0 is the one below the header" if ending != ".parquet" and columns is None else ""
-            raise MissingValueError(f"{file.name}: {error}{below}") from None
+            raise MissingValueError(f"{file.name}: {error}, or leave such rows out: drop_missing=True{below}") from None
 
 
 def read_columns(
     file: Path,
     ending: str,
     roles: Roles,
+    form: TextForm | None = None,
     *,
-    delimiter: str | None = None,
-    columns: Sequence[str] | None = None,
     likely: Mapping[str, str | None] | None = None,
 ) -> tuple[pa.Table, Roles]:
     """Read the columns that are needed, and say which they are; whatever is wrong with the file is told in one line.
@@ -102,9 +100,10 @@ def read_columns(
         From `file_ending`.
     roles, likely
         Of the columns: see `Roles.settle`.
-    delimiter, columns
-        As in `read_log`.
+    form
+        Of a text file, where its ending does not say all.
     """
+    form = form or TextForm()
 
     def settle(names: list[str]) -> Roles:
         try:
@@ -121,16 +120,15 @@ def read_columns(
             raise FileFormatError(f"{file.name} is empty")
         if ending == ".parquet":
             return _read_parquet(file, settle)
-        separator = _DELIMITERS[ending] if delimiter is None else delimiter
-        return _read_text(file, settle, separator, columns, typed_header=ending == ".inter")
+        separator = _DELIMITERS[ending] if form.delimiter is None else form.delimiter
+        return read_text(file, settle, separator, form, typed_header=ending == ".inter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
-        if _is_of_a_long_line(error) or ("Empty CSV" in str(error) and _fills_a_block(file)):
-            raise _long_line(file) from None
+        refuse_long_line(file, error)
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
         separable = roles.takes_delimiter and "Expected 1 columns" in str(error)
         hint = "; if fields are separated otherwise, give delimiter=..." if separable else ""
-        raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {_one_line(error)}{hint}") from None
+        raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {one_line(error)}{hint}") from None
 
 
 def _is_text(name: str) -> bool:
@@ -158,36 +156,10 @@ def _frugal_memory() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Table:
-    """Read a text file without a header whose columns are known; errors name the file and its first bad line.
-
-    Parameters
-    ----------
-    delimiter
-        One character or several.
-    columns
-        Names, in the file's order; every line must have as many fields.
-    """
-    content = file.read_bytes()
-    if len(delimiter) > 1:
-        # Arrow knows delimiters of one character only, and a tab stands in none of these files otherwise.
-        content, delimiter = content.replace(delimiter.encode(), b"\t"), "\t"
-    try:
-        return pyarrow.csv.read_csv(
-            io.BytesIO(content),
-            read_options=pyarrow.csv.ReadOptions(column_names=list(columns), block_size=_BLOCK_BYTES),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
-        )
-    except pa.ArrowInvalid as error:
-        if _is_of_a_long_line(error):
-            raise _long_line(file) from None
-        raise FileFormatError(f"{file.name} is truncated or malformed: {_one_line(error)}") from None
-
-
 def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
     """Return the ending that says how to read a file, without that of a compression; `kind` is what errors call it."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
-    compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
+    compressed = bool(suffixes) and suffixes[-1] in COMPRESSIONS
     if compressed:
         suffixes.pop()
     ending = suffixes[-1] if suffixes else ""
@@ -196,70 +168,7 @@ def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
     if is_text:
         return ".csv"
     other = ", or be text with a delimiter=..." if kind == "a log" else ""
-    raise ParameterError(f"{kind} must end in .csv, .tsv, .parquet or .inter{other}; got {file.name!r}")
-
-
-def _read_text(
-    file: Path,
-    settle: Callable[[list[str]], Roles],
-    delimiter: str,
-    columns: Sequence[str] | None,
-    *,
-    typed_header: bool,
-) -> tuple[pa.Table, Roles]:
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
-        raise ParameterError(f"delimiter must be one ASCII character; got {delimiter!r}")
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_may_have_quotes(file))
-    read = pyarrow.csv.ReadOptions(column_names=None if columns is None else list(columns), block_size=_BLOCK_BYTES)
-    with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
-        header = opened.schema.names
-    # RecBole writes "user_id:token": the name, then the type.
-    names = [column.split(":")[0] for column in header] if typed_header else header
-    if len(set(names)) < len(names):
-        raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
-    settled = settle(names)
-    as_read = dict(zip(names, header, strict=True))
-    table = pyarrow.csv.read_csv(
-        file,
-        read_options=read,
-        parse_options=parse,
-        convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=[as_read[name] for name in settled.names()],
-            column_types={as_read[str(name)]: _TEXT_ID for name in (settled.user, settled.item)},
-            strings_can_be_null=True,
-            null_values=[""],
-        ),
-    )
-    return table.rename_columns(settled.names()), settled
-
-
-def _may_have_quotes(file: Path) -> bool:
-    """Tell whether a text file can have line breaks inside of quotes.
-
-    Arrow cuts a file at line breaks, which is fast, and takes those inside of quotes for ends of rows unless it is told
-    to look for quotes first, which is slower. A compressed file counts as quoted: to look, one would unpack it twice.
-    """
-    if file.suffix.lower() in _COMPRESSIONS:
-        return True
-    with file.open("rb", buffering=0) as opened:
-        return any(b'"' in part for part in iter(lambda: opened.read(_BLOCK_BYTES), b""))
-
-
-def _fills_a_block(file: Path) -> bool:
-    """Tell a first line that is longer than a block, which Arrow calls empty, from a file that is empty."""
-    with pa.input_stream(str(file)) as opened:
-        start = opened.read(_BLOCK_BYTES)
-    return len(start) == _BLOCK_BYTES and bool(start.strip())
-
-
-def _is_of_a_long_line(error: Exception) -> bool:
-    return "straddles two block boundaries" in str(error)
-
-
-def _long_line(file: Path) -> FileFormatError:
-    return FileFormatError(
-        f"a line of {file.name} is longer than {_BLOCK_BYTES >> 20} MB; is a quote in it never closed?"
-    )
+    raise ParameterError(f"{kind} must end in .csv, .tsv, .parquet or .inter{other}; got {short(file.name)}")
 
 
 def _read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.Table, Roles]:
@@ -320,7 +229,3 @@ def _is_spelt_out(metadata: Any, name: str) -> bool:
         if column.path_in_schema == name:
             return bool(column.total_uncompressed_size > _SPELT_OUT_BYTES * max(1, column.num_values))
     return True
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

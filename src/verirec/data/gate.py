@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from verirec.checks import as_array, real_number, whole_number
 from verirec.data.cells import cell_keys, checked_positions
-from verirec.data.pairs import repeated_rows, rows_to_keep
-from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError
-from verirec.formatting import rows_in_words
+from verirec.data.levels import Levels, level_indices
+from verirec.data.pairs import pair_order, repeated_rows, rows_to_keep
+from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError, ParameterError
+from verirec.formatting import rows_in_words, short
 
 Column = npt.NDArray[Any]
 
@@ -36,9 +37,12 @@ def validate_rows(
     *,
     positive_from: float | None,
     duplicates: str,
+    levels: Levels | None = None,
     called: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Check the rows of a log, apply the label rule and the policy for repeated pairs.
+    """Check the rows of a log, apply the label rule and the policy for repeated pairs, and sort by user and item.
+
+    Rows are sorted here, once: whatever is worked out of a log then does not depend on the order that they came in.
 
     Parameters
     ----------
@@ -50,30 +54,34 @@ def validate_rows(
         Ratings of at least this are positive; `None` if the labels are 0/1 already.
     duplicates
         The policy for repeated pairs: see `verirec.data.pairs.rows_to_keep`.
+    levels
+        All values there can be, where labels are to be the places of ratings among them.
     called
         What to call a column in errors, where that is not its name here.
 
     Returns
     -------
-    The columns, in the types that `FeedbackLog` documents.
+    The columns, in the types and the order that `FeedbackLog` documents.
     """
     names = {name: name for name in ROW_COLUMNS} | dict(called or {})
     columns = _checked_columns(rows, n_users, n_items, names)
     given, users, items = columns["labels"], columns["users"], columns["items"]
     with ThreadPoolExecutor(max_workers=1) as worker:  # Sorting lets go of the lock, and is half of the work.
-        search = worker.submit(repeated_rows, users, items, n_users, n_items)
-        columns["labels"] = binary_labels(given, positive_from, names["labels"])
+        sorting = worker.submit(pair_order, users, items, n_users, n_items)
+        columns["labels"] = labels_by_rule(given, positive_from, levels, names["labels"])
         if positive_from is not None:
             columns["ratings"] = given
         if columns["timestamps"] is not None:
             columns["timestamps"] = columns["timestamps"].copy()
         if columns["ratings"] is not None:
             columns["ratings"] = _compact(columns["ratings"], names["labels"])
-    repeated = search.result()
+    order = sorting.result()
+    repeated = np.empty(0, np.int64) if order is None else repeated_rows(order, users, items)
     pairs = cell_keys(users[repeated], items[repeated], n_items)
     keep = rows_to_keep(duplicates, repeated, pairs, columns["labels"], given, columns["timestamps"])
-    if keep is not None:
-        columns = {name: None if values is None else values[keep] for name, values in columns.items()}
+    if order is not None:
+        rows_left = order if keep is None else order[keep[order]]
+        columns = {name: None if values is None else values[rows_left] for name, values in columns.items()}
     if positive_from is not None:
         _refuse_one_class(columns["labels"], columns["ratings"], positive_from, names["labels"])
     return columns
@@ -111,6 +119,17 @@ def _checked_columns(rows: Mapping[str, Any], n_users: int, n_items: int, names:
         if columns[name] is not None:
             columns[name] = check(columns[name], names[name])
     return columns
+
+
+def labels_by_rule(
+    ratings: Column, positive_from: float | None, levels: Levels | None, name: str
+) -> npt.NDArray[np.int8]:
+    """Apply the label rule: the places of ratings among levels, a threshold, or 0/1 already."""
+    if levels is None:
+        return binary_labels(ratings, positive_from, name)
+    if positive_from is not None:
+        raise ParameterError(f"give levels or positive_from, not both; got positive_from={short(positive_from)}")
+    return level_indices(ratings, levels, name)
 
 
 def binary_labels(ratings: Column, positive_from: float | None, name: str) -> npt.NDArray[np.int8]:

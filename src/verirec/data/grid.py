@@ -12,6 +12,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues, Positions
 from verirec.data.parts import parts_of
 from verirec.data.threads import mapped, usable_cores
+from verirec.engine import current_engine
 from verirec.exceptions import GridSizeError
 
 Block = tuple[Positions, Positions]
@@ -24,6 +25,10 @@ MAX_CELLS: Final = 4_000_000_000
 """Grids up to this size are visited cell by cell, at some 10 ns a cell; larger ones by a sample."""
 SAMPLE_CELLS: Final = 10_000_000
 """Cells that stand for a larger grid."""
+WORTH_SENDING: Final = 1 << 20
+"""Fewer cells are visited here, whatever the engine: to send them would take longer."""
+_STRIPS: Final = 64
+_STRIP_CELLS: Final = 1 << 22
 _SIDE: Final = 1_000
 """Users, and items, of a random rectangle."""
 
@@ -121,15 +126,30 @@ class Grid:
         return zip(walk, self._mapped(function, walk, sizes, parallel), strict=True)
 
     def _mapped(
-        self, function: Callable[[Block], Result], walk: list[Block], sizes: list[int], parallel: bool
+        self, function: Callable[[Any], Result], walk: list[Any], sizes: list[int], parallel: bool
     ) -> Iterator[Result]:
         done, total = 0, sum(sizes)
-        results = mapped(function, walk, threads=self.threads) if parallel else map(function, walk)
+        engine = current_engine()
+        if engine.elsewhere and total >= WORTH_SENDING:
+            results = engine.map(function, walk)
+        else:
+            results = mapped(function, walk, threads=self.threads) if parallel else map(function, walk)
         for size, result in zip(sizes, results, strict=True):
             yield result
             done += size
             if self.progress is not None:
                 self.progress(done, total)
+
+    def map_strips(self, function: Callable[[list[Block]], Result], *, parallel: bool = True) -> Iterator[Result]:
+        """Apply a function to runs of blocks, which depend on the grid alone; results in the grid's order.
+
+        For sums by item: those of a strip are added up where it is visited, and are all that comes back of it.
+        """
+        walk = list(self.blocks())
+        count = max(1, min(_STRIP_CELLS, self.n_cells // _STRIPS) // self.block_cells)
+        strips = [walk[start : start + count] for start in range(0, len(walk), count)]
+        sizes = [sum(len(users) * len(items) for users, items in strip) for strip in strips]
+        return self._mapped(function, strips, sizes, parallel)
 
     def map_cells(
         self, function: Callable[[Positions, Positions], Result], *, parallel: bool = True

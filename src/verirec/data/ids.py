@@ -42,6 +42,8 @@ class IdMap:
     """
 
     def __init__(self, ids: pa.Array | int) -> None:
+        if not isinstance(ids, int | pa.Array):
+            raise IdError(f"an IdMap is made of an Arrow array or a size; of other ids, by IdMap.of; got {short(ids)}")
         self._ids: pa.Array | None = None if isinstance(ids, int) else ids
         self._size = ids if isinstance(ids, int) else len(ids)
 
@@ -140,6 +142,11 @@ def find_spelt(catalogue: IdMap, ids: pa.Array, name: str) -> npt.NDArray[np.int
     return found
 
 
+def spelt(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a text file's ids as the text that they were read from, where they have become integers."""
+    return column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+
+
 def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
     """Bring ids from a list, an array, a series or Arrow into an Arrow column, without a copy if possible."""
     if isinstance(ids, pa.ChunkedArray):
@@ -151,18 +158,32 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
             ids = list(ids)
         if isinstance(ids, bytes | set | frozenset) or not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0:
             raise IdError(f"{name} must be a sequence of ids, in order; got {short(ids)}")
+        if isinstance(ids, list | tuple) and any(isinstance(one, list | tuple | dict) for one in ids):
+            # Arrow would follow them down, and a list that is in itself ends the process.
+            raise IdError(f"{name} must hold strings or integers; got lists among them")
         if isinstance(ids, range):
             ids = np.arange(ids.start, ids.stop, ids.step)
         try:
             ids = pa.array(ids, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
+        except (
+            pa.ArrowInvalid,
+            pa.ArrowTypeError,
+            pa.ArrowNotImplementedError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            KeyError,
+        ):
             raise mixed_ids_error(name, ids) from None
     return ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
 
 
 def mixed_ids_error(name: str, ids: Any, error: type[DataError] = IdError) -> DataError:
     """Say which kinds of Python objects a column mixes, and where the second kind starts."""
-    values = list(ids) if hasattr(ids, "__iter__") else [ids]
+    try:
+        values = list(ids)
+    except (TypeError, NotImplementedError):
+        values = [ids]
     kinds = [type(value).__name__ for value in values]
     distinct = sorted(set(kinds))
     if len(distinct) > 1:
@@ -314,12 +335,17 @@ def _plain_integers_if_all_are(
 ) -> tuple[npt.NDArray[np.int32], IdMap]:
     if len(ids) == 0:
         return codes, IdMap(ids)
-    if pc.all(pc.match_substring_regex(ids, _CANONICAL_INTEGER)).as_py():
+    if _all_match(ids, _CANONICAL_INTEGER):
         numbers, position = _sorted(ids.cast(pa.int64()))
         return position[codes], IdMap(numbers)
-    if pc.all(pc.match_substring_regex(ids, _FLOAT_IN_TEXT)).as_py():
+    if _all_match(ids, _FLOAT_IN_TEXT):
         raise _float_ids_error(len(codes), ids.take(pa.array(codes[:3])).to_pylist(), name)
     return codes, IdMap(ids)
+
+
+def _all_match(ids: pa.Array, pattern: str) -> bool:
+    """Tell whether all ids match; where not, mostly the first one shows it."""
+    return all(pc.all(pc.match_substring_regex(some, pattern), min_count=0).as_py() for some in (ids[:1], ids[1:]))
 
 
 def _plain(column: Any) -> Any:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
-from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing
+from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing, spelt
 from verirec.data.roles import Roles, ScoreRoles
 from verirec.exceptions import (
     EmptyLogError,
@@ -47,6 +47,9 @@ def read_scores(
     refuse_missing(column, f"{file.name}: {settled.rating}")
     if not is_number(column.type):
         raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
+    infinite = int((~np.isfinite(column.to_numpy())).sum())
+    if infinite:
+        raise FileFormatError(f"{file.name}: {settled.rating} has {infinite:,} values that are not finite")
     sides = [find_side(side, table, settled, log, file, ending) for side in ("user", "item")]
     known = (sides[0].positions >= 0) & (sides[1].positions >= 0)
     for side in sides:
@@ -124,13 +127,14 @@ def find_side(
     name = f"{file.name}: {column}"
     # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
     from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
-    codes, ids = encode_ids(table[column], name, from_text=from_text)
-    spelt = ids.arrow()
-    if from_text and is_text(spelt.type):
-        return Side(side, column, codes, ids, find_spelt(catalogue, spelt, name))
-    found = catalogue.find(spelt, name=name)
-    if escaped and is_text(spelt.type):
-        plain = catalogue.find(pc.replace_substring_regex(spelt, "^'([-=+@'\\t\\r\\n])", "\\1"), name=name)
+    given = spelt(table[column]) if ending != ".parquet" and not from_text else table[column]
+    codes, ids = encode_ids(given, name, from_text=from_text)
+    distinct = ids.arrow()
+    if from_text and is_text(distinct.type):
+        return Side(side, column, codes, ids, find_spelt(catalogue, distinct, name))
+    found = catalogue.find(distinct, name=name)
+    if escaped and is_text(distinct.type):
+        plain = catalogue.find(pc.replace_substring_regex(distinct, "^'([-=+@'\\t\\r\\n])", "\\1"), name=name)
         found = np.where(plain < 0, found, plain)
     return Side(side, column, codes, ids, found)
 

@@ -1,4 +1,4 @@
-"""User-item pairs that occur more than once in a log: finding them, and the policies for them."""
+"""The order of a log's user-item pairs, and the policies for pairs that occur more than once."""
 
 from __future__ import annotations
 
@@ -10,57 +10,93 @@ import numpy.typing as npt
 
 from verirec.checks import one_of
 from verirec.data.cells import cell_keys
-from verirec.data.parts import over_parts
+from verirec.data.parts import SHORT, parts_of
 from verirec.exceptions import DuplicatePairError, ParameterError, RepeatedPairWarning, warn_caller
 from verirec.formatting import rows_in_words
 
 DuplicatePolicy = Literal["error", "first", "last", "latest", "highest"]
 
-_HASH_MULTIPLIER: Final = np.uint32(2654435761)
-_FILTER_BITS: Final = np.uint32((1 << 24) - 1)
+_KEY_BITS: Final = 64
+"""Of a number that a pair and its row are sorted by."""
 
 Rows = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]
 
 
-def repeated_rows(users: Column, items: Column, n_users: int, n_items: int) -> Rows:
-    """Find the rows whose user-item pair occurs more than once.
+def pair_order(users: Column, items: Column, n_users: int, n_items: int) -> Rows | None:
+    """Return the row numbers that sort pairs by user and item, repeats as they come; `None` if the rows are sorted.
 
-    Sorting 32-bit keys costs a fifth of sorting 64-bit ones. Where the grid has more than 2^32 cells two pairs can
-    share a key, so the few rows with a shared key are then compared by their whole pair.
+    A row's number is sorted with its pair, in one 64-bit number: many times faster than an indirect sort. Where the two
+    need more bits, rows are sorted by item and then by user.
 
     Parameters
     ----------
     users, items
         int32 positions, shape (n,).
 
+    Returns
+    -------
+    Shape (n,); `None` only if no pair is repeated either.
+
+    Examples
+    --------
+    >>> pair_order(np.array([1, 0, 1], np.int32), np.array([5, 5, 2], np.int32), 2, 6).tolist()
+    [1, 2, 0]
+    """
+    if _in_order(users, items):
+        return None
+    if _bits(n_users * n_items) + _bits(len(users)) <= _KEY_BITS:
+        return _order_of(cell_keys(users, items, n_items))
+    by_item = _order_of(items.astype(np.int64))
+    return np.asarray(by_item[_order_of(users[by_item].astype(np.int64))])
+
+
+def _in_order(users: Column, items: Column) -> bool:
+    """Tell whether each pair comes after the one before; where not, mostly the first part shows it."""
+    for part in parts_of(len(users) - 1, size=SHORT):
+        after = slice(part.start + 1, part.stop + 1)
+        same_user = users[after] == users[part]
+        if not ((users[after] > users[part]) | (same_user & (items[after] > items[part]))).all():
+            return False
+    return True
+
+
+def _bits(count: int) -> int:
+    """Return how many bits tell so many things apart."""
+    return (count - 1).bit_length()
+
+
+def _order_of(keys: Rows) -> Rows:
+    """Return the row numbers that sort keys, equal ones as they come; the keys are overwritten."""
+    numbered, room = keys.view(np.uint64), np.uint64(_bits(len(keys)))
+    numbered <<= room
+    numbered |= np.arange(len(keys), dtype=np.uint64)
+    numbered.sort()
+    numbered &= (np.uint64(1) << room) - np.uint64(1)
+    return keys
+
+
+def repeated_rows(order: Rows, users: Column, items: Column) -> Rows:
+    """Find the rows whose pair occurs more than once, in ascending order.
+
+    Parameters
+    ----------
+    order
+        From `pair_order`.
+    users, items
+        As there.
+
     Examples
     --------
     >>> users, items = np.array([0, 1, 0, 2], np.int32), np.array([5, 5, 5, 5], np.int32)
-    >>> repeated_rows(users, items, 3, 6).tolist()
+    >>> repeated_rows(pair_order(users, items, 3, 6), users, items).tolist()
     [0, 2]
     """
-    multiplier = np.uint32(n_items) if n_users * n_items < 2**32 else _HASH_MULTIPLIER
-    keys = np.empty(len(users), np.uint32)
-
-    def short_keys(part: slice, out: Column | None = None) -> Column:
-        product = np.multiply(users[part].view(np.uint32), multiplier, out=out)
-        return np.add(product, items[part].view(np.uint32), out=product)
-
-    over_parts(lambda part: short_keys(part, keys[part]), len(users))
-    keys.sort()
-    shared = keys[1:][keys[1:] == keys[:-1]]
-    if shared.size == 0:
+    sorted_users, sorted_items = users[order], items[order]
+    same = (sorted_users[1:] == sorted_users[:-1]) & (sorted_items[1:] == sorted_items[:-1])
+    if not same.any():
         return np.empty(0, np.int64)
-    maybe = np.zeros(int(_FILTER_BITS) + 1, bool)
-    maybe[shared & _FILTER_BITS] = True
-    # The keys are worked out anew, part by part: that is cheaper than to touch as much new memory again.
-    candidates = np.concatenate(
-        over_parts(lambda part: part.start + np.flatnonzero(maybe[short_keys(part) & _FILTER_BITS]), len(users))
-    )
-    pairs = cell_keys(users[candidates], items[candidates], n_items)
-    _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
-    return np.asarray(candidates[count[which] > 1], dtype=np.int64)
+    return np.sort(order[np.append(same, False) | np.append(False, same)])
 
 
 def rows_to_keep(
@@ -100,15 +136,16 @@ def rows_to_keep(
 
 
 def _check_agreement(rows: Rows, pairs: Column, labels: Column, total: int) -> None:
-    """Refuse pairs whose rows have both labels; warn that the others are merged."""
+    """Refuse pairs whose rows have different labels; warn that the others are merged."""
     of_pair = labels[rows]
     _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
-    positives = np.bincount(which, weights=of_pair)
-    split = (positives > 0) & (positives < count)
+    total_of_pair = np.bincount(which, weights=of_pair)
+    # The sum of squares of labels that are all the same is as small as it can be.
+    split = np.bincount(which, weights=of_pair.astype(np.float64) ** 2) * count > total_of_pair**2
     if split.any():
-        wrong = rows[split[which]]
+        wrong, kinds = rows[split[which]], "both" if of_pair.max() <= 1 else "different"
         raise DuplicatePairError(
-            f"{int(split.sum()):,} user-item pairs occur with both labels, in {rows_in_words(wrong, total)}; "
+            f"{int(split.sum()):,} user-item pairs occur with {kinds} labels, in {rows_in_words(wrong, total)}; "
             "choose which row counts, first, last, highest or (by timestamp) latest: duplicates='first'"
         )
     warn_caller(

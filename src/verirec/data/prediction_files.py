@@ -72,9 +72,9 @@ def read_predictions(
     >>> folder.cleanup()
     """
     if not isinstance(path, str | Path):
-        raise ParameterError(f"path must be a string or a Path; got {path!r}")
+        raise ParameterError(f"path must be a string or a Path; got {short(path)}")
     file = Path(path)
-    checked_log(log)
+    checked_log(log, levels=True)
     if file.suffix.lower() in (".npy", ".npz"):
         return _read_arrays(file, log)
     return read_scores(file, ScoreRoles(user, item, score), log, log_columns)
@@ -87,14 +87,14 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
         # Opened here, so that it is closed whatever is wrong with it.
         with file.open("rb") as opened:
             loaded = np.load(opened, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            parts = {name: loaded[name] for name in loaded.files}
+            parts = {} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except ValueError as error:
         hint = " (save ids as text: ids.astype(str))" if "allow_pickle" in str(error) else ""
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers{hint}") from None
     except (OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
+    if isinstance(loaded, np.ndarray):
+        return _finite(loaded, file.name)
     unknown = sorted(set(parts) - _PARTS)
     if unknown or not {"user_factors", "item_factors"} <= set(parts):
         raise FileFormatError(
@@ -102,6 +102,15 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
             f"got {', '.join(sorted(parts))}"
         )
     return _factors(parts, log, file.name)
+
+
+def _finite(matrix: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Refuse a matrix that is not one of numbers."""
+    if matrix.dtype.kind not in "fiub":
+        raise FileFormatError(f"{name} must be a matrix of numbers; got {matrix.dtype}")
+    if not np.isfinite(matrix).all():
+        raise FileFormatError(f"{name} has {int((~np.isfinite(matrix)).sum()):,} scores that are not finite")
+    return matrix
 
 
 def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) -> Factors:

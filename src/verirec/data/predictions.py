@@ -205,6 +205,11 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
             "predictions must be a dense array of numbers, (users, items, scores), a function of (users, items) or "
             f"Factors, all by position; got {type(predictions).__name__}"
         )
+    if matrix.ndim == 1:
+        raise PredictionError(
+            f"a dense array of predictions must have shape {(n_users, n_items)}; got {matrix.shape}: scores of some "
+            "pairs must come with these, (users, items, scores)"
+        )
     _expect_shape("a dense array of predictions", matrix, (n_users, n_items))
     _expect_finite("the predictions", matrix)
     return DenseCells(matrix.astype(np.float64, copy=False))

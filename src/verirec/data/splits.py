@@ -12,6 +12,7 @@ import numpy.typing as npt
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import DataError, ParameterError
+from verirec.formatting import short
 from verirec.randomness import RandomState, as_generator
 
 _EARLIEST: Final = 1e8
@@ -70,7 +71,7 @@ def split(
     >>> len(train), len(held_out), len(set(train.users) & set(held_out.users))
     (2, 2, 0)
     """
-    checked_log(log)
+    checked_log(log, levels=True)
     one_of("by", by, tuple(_CHOOSERS))
     if before is not None:
         return _split_at(log, before, by, held_out)
@@ -125,7 +126,7 @@ def _date(before: Any) -> np.datetime64:
                 return moment
     except ValueError:
         pass
-    raise ParameterError(f'before must be a date or ISO text such as "1998-03-01"; got {before!r}')
+    raise ParameterError(f'before must be a date or ISO text such as "1998-03-01"; got {short(before)}')
 
 
 def _timestamps(log: FeedbackLog) -> npt.NDArray[Any]:
@@ -143,7 +144,7 @@ def split_unbiased(log: FeedbackLog) -> UnbiasedSplit:
     >>> [len(part) for part in split_unbiased(log)]
     [1, 1]
     """
-    checked_log(log)
+    checked_log(log, levels=True)
     if log.unbiased is None:
         raise DataError("the log does not say which rows are unbiased; name the column that does: unbiased=...")
     return UnbiasedSplit(log.select(~log.unbiased), log.select(log.unbiased))

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verirec.data.cleaning import DECIMAL_COMMA, Cleaning, cleaned, numbers_of
 from verirec.data.feature_columns import NUMBER
 from verirec.data.feature_files import feature_table
 from verirec.data.features import catalogue_of, features_by_id
 from verirec.data.gate import validate_rows
 from verirec.data.id_files import read_id_file
-from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing
+from verirec.data.ids import IdMap, encode_ids, is_text, refuse_missing, spelt
+from verirec.data.levels import checked_levels
 from verirec.data.pairs import DuplicatePolicy
 from verirec.data.roles import Roles
 from verirec.exceptions import DataError, EmptyLogError, LabelError, UnknownIdError
@@ -41,6 +43,7 @@ class LogOptions(TypedDict, total=False):
     item: str | None
     rating: str | None
     positive_from: float | None
+    levels: Any
     duplicates: DuplicatePolicy
     timestamp: str | None
     propensity: str | None
@@ -50,6 +53,9 @@ class LogOptions(TypedDict, total=False):
     all_items: Any
     user_features: Any
     item_features: Any
+    drop_missing: bool
+    clean_ids: bool
+    scale: tuple[float, float] | None
 
 
 def log_columns(
@@ -57,11 +63,15 @@ def log_columns(
     roles: Roles,
     *,
     positive_from: float | None = None,
+    levels: Any = None,
     duplicates: str = "error",
     all_users: Any = None,
     all_items: Any = None,
     user_features: Any = None,
     item_features: Any = None,
+    drop_missing: bool = False,
+    clean_ids: bool = False,
+    scale: tuple[float, float] | None = None,
     from_text: bool = False,
 ) -> dict[str, Any]:
     """Turn a table into the columns of a `FeedbackLog`, through the gate.
@@ -78,6 +88,7 @@ def log_columns(
     user, item = str(roles.user), str(roles.item)
     if table.num_rows == 0:
         raise EmptyLogError("the log is empty: it must have at least one row")
+    table = cleaned(table, roles, Cleaning(drop_missing, clean_ids, scale))
     reads = {name: _reads_integers(table, name, from_text) for name in (user, item)}
     user_table, item_table = (
         None if given is None else feature_table(given, f"{side}_features", name, reads_integers=reads[name])
@@ -94,6 +105,7 @@ def log_columns(
         "n_items": len(item_ids),
         "user_ids": user_ids,
         "item_ids": item_ids,
+        "levels": None if levels is None else checked_levels(levels),
     }
     for side, features, name, ids in (("user", user_table, user, user_ids), ("item", item_table, item, item_ids)):
         if features is not None:
@@ -106,7 +118,13 @@ def log_columns(
         if name is not None:
             rows[field], called[field] = _values(table, name, role), f"column {name!r}"
     return columns | validate_rows(
-        rows, len(user_ids), len(item_ids), positive_from=positive_from, duplicates=duplicates, called=called
+        rows,
+        len(user_ids),
+        len(item_ids),
+        positive_from=positive_from,
+        levels=columns["levels"],
+        duplicates=duplicates,
+        called=called,
     )
 
 
@@ -137,7 +155,8 @@ def _encode(
 ) -> tuple[npt.NDArray[np.int32], IdMap]:
     # Ids of a text file stay text if that is what the catalogue has.
     to_integers = from_text and (catalogue is None or not is_text(catalogue.arrow().type))
-    codes, ids = encode_ids(table[name], f"column {name!r}", from_text=to_integers)
+    column = spelt(table[name]) if from_text and not to_integers else table[name]
+    codes, ids = encode_ids(column, f"column {name!r}", from_text=to_integers)
     if catalogue is None:
         return codes, ids
     found = catalogue.find(ids.arrow(), name=f"column {name!r}")
@@ -157,6 +176,9 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
     refuse_missing(column, f"column {name!r}")
     if role == "timestamp" and is_text(kind):
         return _moments(column, name)
+    if is_text(kind) and pc.any(pc.match_substring_regex(column, DECIMAL_COMMA)).as_py():
+        numbers = numbers_of(column)
+        column, kind = (column, kind) if numbers.null_count else (numbers, numbers.type)
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):

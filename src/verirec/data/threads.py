@@ -10,12 +10,16 @@ from functools import cache
 from threading import RLock
 from typing import Any, Final, TypeVar
 
+from verirec.engine import in_worker
+
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
 def usable_cores() -> int:
-    """Count the processor's cores that this process may use."""
+    """Count the processor's cores that this process may use; one that works for another has one."""
+    if in_worker():
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -32,7 +36,7 @@ def mapped(
     >>> list(mapped(len, ["a", "bcd"]))
     [1, 3]
     """
-    count = min(usable_cores() if threads is None else threads, len(parts))
+    count = min(usable_cores() if threads is None or in_worker() else threads, len(parts))
     with one_product_thread():
         if count < 2:
             yield from map(function, parts)

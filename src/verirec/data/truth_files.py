@@ -19,6 +19,7 @@ from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import is_text
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
+from verirec.data.text_form import TextForm
 from verirec.exceptions import (
     AuditError,
     DataError,
@@ -29,7 +30,7 @@ from verirec.exceptions import (
     SurveyError,
     UnknownIdError,
 )
-from verirec.formatting import rows_in_words, short
+from verirec.formatting import names_in_words, rows_in_words, short
 
 _KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
     "logged": ("an audit", AuditError),
@@ -89,7 +90,7 @@ def read_truths(
     """
     what, error = _KINDS[kind]
     ending = file_ending(file, is_text=False, kind=what)
-    table, settled = read_columns(file, ending, roles, delimiter=_delimiter(file, ending), likely=likely)
+    table, settled = read_columns(file, ending, roles, TextForm(_delimiter(file, ending)), likely=likely)
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
     given, share = _answered(table, settled, "random" if kind == "random" else "logged", file)
@@ -254,7 +255,12 @@ def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_An
         which = "" if asked.all() else f" of kind {kind}"
         raise EmptyLogError(f"{file.name} has no row{which} with a {settled.rating_word}")
     columns = [str(settled.user), str(settled.item)]
-    pairs = pa.table({name: table[name].cast(pa.string()) for name in columns})
+    try:
+        pairs = pa.table({name: table[name].cast(pa.string()) for name in columns})
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise FileFormatError(
+            f"{file.name}: {names_in_words(columns)} must be text or whole numbers: {error}"
+        ) from None
 
     def distinct(mask: npt.NDArray[np.bool_]) -> int:
         return len(pairs.filter(pa.array(mask)).drop_null().group_by(columns).aggregate([]))

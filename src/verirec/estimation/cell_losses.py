@@ -10,14 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
-from verirec.data.grid import Grid
-from verirec.data.parts import filled
+from verirec.data.grid import WORTH_SENDING, Grid
+from verirec.data.parts import SHORT, filled, parts_of
 from verirec.data.predictions import LinkedFactors
+from verirec.engine import Engine, current_engine
 from verirec.exceptions import PredictionError
 from verirec.losses import Loss
 
 Array = npt.NDArray[np.float64]
 
+_SENT: Final = 4 * SHORT
+"""Pairs that are sent to a worker at a time."""
 _ROUNDING: Final = 1e-6
 _WORSE_THAN_CHANCE: Final = 3.0
 _CLIP_HINT: Final = "; clip=1e-6 would keep them inside"
@@ -137,9 +140,18 @@ class CellLosses:
         difference = filled(differences, len(users))
         return negative, difference
 
+    def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
+        parts = [(users[part], items[part]) for part in parts_of(len(users), size=_SENT)]
+        found = list(engine.map(lambda pairs: self._by_parts(*pairs), parts))
+        negative, difference = (np.concatenate(side) for side in zip(*found, strict=True))
+        return negative, difference
+
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both for single pairs."""
+        engine = current_engine()
         try:
+            if engine.elsewhere and len(users) >= WORTH_SENDING:
+                return self._by_workers(users, items, engine)
             return self._by_parts(users, items) if self.parallel else self.cells(users, items)
         except PredictionError:
             values = self._clipped(self.predictions.cells(users, items))

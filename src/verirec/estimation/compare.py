@@ -7,6 +7,7 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import Noise, checked_sample
@@ -21,6 +22,7 @@ from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
 
+@takes_engine
 def compare(
     first: PredictionsLike,
     second: PredictionsLike,
@@ -39,6 +41,7 @@ def compare(
     clip: float | None = None,
     sample: int | None = None,
     random_state: RandomState = 0,
+    engine: EngineLike = None,
 ) -> Estimates:
     """Estimate how much larger the first recommender's true inaccuracy is than the second's, pair by pair.
 
@@ -55,6 +58,8 @@ def compare(
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
+    engine
+        As in `estimate`.
 
     Examples
     --------

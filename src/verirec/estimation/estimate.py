@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy.typing as npt
 
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_sample
+from verirec.estimation.inputs import Noise, checked_sample, checked_user_groups
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
@@ -19,9 +22,12 @@ from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
-from verirec.randomness import RandomState
+
+if TYPE_CHECKING:
+    from verirec.randomness import RandomState
 
 
+@takes_engine
 def estimate(
     predictions: PredictionsLike,
     log: FeedbackLog,
@@ -40,8 +46,10 @@ def estimate(
     clip: float | None = None,
     sample: int | None = None,
     draws: int = 1_000,
+    user_groups: npt.ArrayLike | None = None,
     contributions: bool = False,
     random_state: RandomState = 0,
+    engine: EngineLike = None,
 ) -> Estimates:
     r"""Estimate the true prediction inaccuracy of a recommender, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)`.
 
@@ -86,7 +94,8 @@ def estimate(
         item constants fitted to the corrected labels, cross-fitted. Or imputed errors, dense or as a function.
     interval
         "delta": from each pair's contribution; it carries the uncertainty of estimated propensities and noise rates.
-        "bootstrap": whole users are drawn again, `draws` times, which allows for users who rate alike.
+        "bootstrap": whole users are drawn again, `draws` times, which allows for dependence within users; those who
+        rated nearly the same items are drawn together.
     confidence
         Of the intervals.
     clip
@@ -94,10 +103,16 @@ def estimate(
     sample
         Visit this many random unobserved pairs in place of all. By default all of them, up to 4 billion; the
         sample's own error is in the interval.
+    user_groups
+        Group of each user, integers from 0, by position, shape (n_users,): a bootstrap draws whole groups, which
+        allows for dependence within households or teams. By default `verirec.data.alike` finds groups.
     contributions
         True keeps what each row contributes on the results.
     random_state
         Of the sample, the folds and the bootstrap.
+    engine
+        Where the work runs: "serial", "processes", "ray", "ray:HOST:PORT" or an engine of `verirec.engine`; the results
+        do not depend on it.
 
     Examples
     --------
@@ -111,6 +126,7 @@ def estimate(
     """
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
+    groups = checked_user_groups(user_groups, log, interval)
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
@@ -121,7 +137,15 @@ def estimate(
         how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
         problem = make_problem(predictions, judged, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
-        found |= judge(problem, selected.log, noise, level, draws=bootstrap, contributions=contributions)
+        found |= judge(
+            problem,
+            selected.log,
+            noise,
+            level,
+            draws=bootstrap,
+            user_groups=groups,
+            contributions=contributions is True,
+        )
     if pairs is not None and selected.ranged:
         ranged = RangeProblem.of(pairs, selection, noise, **options)
         found[selected.ranged] = judge_by_range(ranged, [losses], level, least=losses.loss.least)[0]

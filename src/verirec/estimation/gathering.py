@@ -65,7 +65,7 @@ def gather(
     if audit is None and not selected.log and not selected.ranged:
         return Gathered(None, noise, selected)
     pairs = logged_pairs(log, propensities, audit)
-    named = estimators is not None and estimators != "all"
+    named = not (estimators is None or (isinstance(estimators, str) and estimators == "all"))
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
     noise = noise_in_hand(noise, pairs, audit, needed=needed)
     if noise is None:

@@ -1,34 +1,27 @@
-"""From problems to estimates and their differences, with what there is to warn of."""
+"""From problems to estimates and their differences."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from verirec.data.predictions import LinkedFactors
+from verirec.data.alike import alike_users
 from verirec.data.threads import one_product_thread
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
-from verirec.estimation.cell_losses import worse_than_a_coin
+from verirec.estimation.doubts import warn_of_log, warn_of_recommender, warn_of_results
 from verirec.estimation.expansion import Effects, InfluenceExpansion
-from verirec.estimation.inputs import FEW, Noise, Rates, warn_of_unweighted_audit
+from verirec.estimation.inputs import Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
-from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
 from verirec.estimation.rows import RowPart, Rows
-from verirec.exceptions import MisfitWarning, OverlapWarning, ScoreWarning, warn_caller
 from verirec.losses import NoiseRegion
-
-_MASS_OFF: Final = 0.1
-_BEYOND_CHANCE: Final = 4.0
-"""How far the weights may be from adding up to all pairs: a tenth, or so many standard errors."""
-_MUCH: Final = 0.5
-_MUCH_CLIPPED: Final = 0.1
 
 
 def judge(
@@ -38,6 +31,7 @@ def judge(
     confidence: float,
     *,
     draws: int | None = None,
+    user_groups: npt.NDArray[np.int64] | None = None,
     contributions: bool = False,
 ) -> Estimates:
     """Apply estimators to a problem.
@@ -50,28 +44,30 @@ def judge(
         Rates, or a region: then noise-corrected estimates are ranges.
     draws
         Of a bootstrap over users; `None` for normal intervals.
+    user_groups
+        Groups of users that a bootstrap draws together; by default those who rated nearly the same items.
     contributions
         Whether to keep what each row contributes.
     """
+
+    groups = alike_users(problem.log).group if draws is not None and user_groups is None else user_groups
 
     def at(estimator: Estimator, rates: Rates | None) -> Estimate:
         linearised, rows, gradient = problem.linearised(estimator, rates)
         if estimator.audited:
             linearised, gradient = with_true_labels(linearised, rows), None
         found = normal_estimate(linearised, rows, gradient, confidence, problem.facts)
-        if draws is not None:
+        if draws is not None and groups is not None:
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
             random = np.random.default_rng([problem.seed, 2, zlib.crc32(estimator.plain_name.encode())])
-            found = bootstrapped(found, linearised, rows, draws, random)
+            found = bootstrapped(found, linearised, rows, draws, random, groups)
         return replace(found, contributions=linearised.influence) if contributions else found
 
     with one_product_thread():
         results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
-        _warn_of_weights(estimators, problem, noise)
-    _warn_of_clipping(problem)
-    _warn_of_scores(problem)
-    _warn_of_extrapolation(results)
-    _warn_of_audit(problem, noise)
+        warn_of_log(problem, estimators, noise, alike_together=draws is not None, groups_given=user_groups is not None)
+    warn_of_recommender(problem)
+    warn_of_results(results, problem.losses.loss.least)
     problem.let_go_of_rows()
     return Estimates(results, f"the {problem.losses.loss.name} loss")
 
@@ -92,11 +88,9 @@ def judge_difference(
 
     with one_product_thread():
         results = _at_rates_or_region(at, estimators, noise)
-        _warn_of_weights(estimators, first, noise)
-    _warn_of_audit(first, noise)
+        warn_of_log(first, estimators, noise)
     for problem in (first, second):
-        _warn_of_clipping(problem)
-        _warn_of_scores(problem)
+        warn_of_recommender(problem)
         problem.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
 
@@ -156,67 +150,3 @@ def _at_rates_or_region(
         for one, estimates in zip(those, zip(*at_points, strict=True), strict=True):
             found[one.name] = EstimateRange.over(list(estimates), least=least)
     return {one.name: found[one.name] for one in estimators}
-
-
-def _warn_of_audit(problem: EstimationProblem, noise: Noise) -> None:
-    if not isinstance(noise, NoiseRegion):
-        warn_of_unweighted_audit(problem.propensities, noise)
-
-
-def _warn_of_clipping(problem: EstimationProblem) -> None:
-    """Say so where the clip makes other predictions of many."""
-    clipped = problem.facts.get("clipped", 0)
-    if clipped > _MUCH_CLIPPED * len(problem.log):
-        warn_caller(
-            f"clip={problem.losses.clip:g} changed the predictions of {clipped:,} of {len(problem.log):,} logged "
-            "pairs: what is judged are the changed ones",
-            ScoreWarning,
-        )
-
-
-def _warn_of_scores(problem: EstimationProblem) -> None:
-    """Say so where factors, which are taken for logits, do worse on the logged pairs than a coin."""
-    given = problem.losses.predictions
-    if not isinstance(given, LinkedFactors) or given.link != "logistic":
-        return
-    rows, loss = problem.rows(None), problem.losses.loss
-    coins = loss.of(np.full(len(rows.log), 0.5), rows.log.labels)
-    if worse_than_a_coin(rows.errors, coins):
-        warn_caller(
-            f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
-            f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",
-            ScoreWarning,
-        )
-
-
-def _warn_of_extrapolation(results: Mapping[str, Estimate | EstimateRange]) -> None:
-    """Say so where a targeted estimate is mostly made of pairs that are hardly ever logged."""
-    for name, one in results.items():
-        if isinstance(one, Estimate) and abs(one.diagnostics.get("extrapolated", 0.0)) > _MUCH * abs(one.value):
-            warn_caller(
-                f"{name} is {one.value:.3g}, of which {one.diagnostics['extrapolated']:.3g} is extrapolated by 1/p to "
-                "pairs that are hardly ever logged; its interval may not hold",
-                OverlapWarning,
-            )
-
-
-def _warn_of_weights(estimators: list[Estimator], problem: EstimationProblem, noise: Noise) -> None:
-    """Say so where a few rows carry the weighted estimates, or where the weights do not stand for the grid."""
-    effective, mass = problem.facts["effective_sample_size"], problem.facts["mass"]
-    if not any(estimator.uses_propensities for estimator in estimators):
-        return
-    if effective < FEW:
-        warn_caller(
-            f"the weighted rows are worth {effective:.0f} equally weighted ones: intervals are not to be trusted",
-            OverlapWarning,
-        )
-    else:
-        warn_of_reach(problem.pairs, noise if any(estimator.noise_corrected for estimator in estimators) else None)
-    pairs = problem.pairs
-    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
-    if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
-        warn_caller(
-            f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
-            "log, or some users and items are never logged; ips is biased by that factor",
-            MisfitWarning,
-        )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.losses.noise_rates import WEAK_SIGNAL, checked_groups
 from verirec.nuisance.propensities import Propensities
 
 Rates = NoiseRates | GroupedNoiseRates
@@ -17,10 +21,15 @@ FEW: Final = 30
 """Rows below which a normal interval means little."""
 
 
-def judgeable(log: FeedbackLog) -> FeedbackLog:
-    """Accept a log with rows of both classes."""
-    if len(checked_log(log)) < 2:
+def judgeable(log: FeedbackLog, *, levels: bool = False) -> FeedbackLog:
+    """Accept a log with rows of both classes; or, if `levels` may be kept, of more than one level."""
+    if len(checked_log(log, levels=levels)) < 2:
         raise EmptyLogError(f"an estimate needs at least 2 rows; the log has {len(log)}")
+    if log.levels is not None:
+        if log.labels.min() == log.labels.max():
+            value = log.levels[int(log.labels[0])]
+            raise LabelError(f"an estimate needs rows of more than one level; all {len(log):,} are {value:g}")
+        return log
     positives = int(log.labels.sum())
     if positives in (0, len(log)):
         raise LabelError(
@@ -52,8 +61,21 @@ def checked_clip(clip: object) -> float | None:
 
 
 def checked_sample(sample: object) -> int | None:
-    """Accept a number of unobserved pairs to visit, or none for all."""
-    return None if sample is None else whole_number("sample", sample, min=2, max=1_000_000_000)
+    """Accept a number of unobserved pairs to visit, or none for all: fewer than 10 do not tell how much they vary."""
+    return None if sample is None else whole_number("sample", sample, min=10, max=1_000_000_000)
+
+
+def checked_user_groups(groups: Any, log: FeedbackLog, interval: str) -> npt.NDArray[np.int64] | None:
+    """Accept the group of each user, for a bootstrap, or none."""
+    if groups is None:
+        return None
+    if interval != "bootstrap":
+        raise ParameterError("user_groups are what a bootstrap draws: they need interval='bootstrap'")
+    found = checked_groups("user_groups", groups, 2**31)
+    if len(found) != checked_log(log).n_users:
+        raise ParameterError(f"user_groups must have {log.n_users:,} entries, one a user; got {len(found):,}")
+    # Numbers that no user has would be drawn as empty groups.
+    return np.unique(found, return_inverse=True)[1]
 
 
 def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:
@@ -61,6 +83,23 @@ def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:
     if log.weights is not None and helpless:
         raise ParameterError(
             f"the log has row weights, which {', '.join(helpless)} cannot use: the unobserved pairs have none"
+        )
+
+
+def warn_of_little_signal(rates: Rates | None) -> None:
+    """Say so where noise leaves so little of the signal, or may leave so little, that corrected estimates say nothing.
+
+    A correction divides by kappa, which is taken for exact but for a first-order term: not so near to 0.
+    """
+    each = () if rates is None else (rates,) if isinstance(rates, NoiseRates) else rates.rates
+    least = min((one.least_kappa for one in each), default=1.0)
+    if least < WEAK_SIGNAL:
+        kappa = min(one.kappa for one in each)
+        told = f"is {kappa:.3g}" if kappa < WEAK_SIGNAL else f"is {kappa:.3g}, and may be as small as {least:.3g}"
+        warn_caller(
+            f"kappa = 1 - rho01 - rho10 {told}: corrected estimates multiply the labels' noise by 1/kappa, and say "
+            "next to nothing",
+            NoiseRateWarning,
         )
 
 

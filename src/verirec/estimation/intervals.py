@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from verirec.checks import real_number
-from verirec.data.parts import totals
+from verirec.data.parts import parts_of, totals
+from verirec.engine import current_engine
 from verirec.estimation.expansion import InfluenceExpansion
 from verirec.estimation.rows import RowPart, Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
@@ -157,6 +158,7 @@ def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float
 _MOST_TAKEN: Final = 0.95
 """Of the variance; estimates of what learning propensities takes away can be larger by chance."""
 _FEW_USERS: Final = 10
+_DRAWS_A_PART: Final = 50
 
 
 def normal_estimate(
@@ -167,52 +169,85 @@ def normal_estimate(
     error = float(np.sqrt(max(sum(parts.values()), 0.0)))
     if not np.isfinite(error):
         raise PredictionError("the losses of these predictions are too large to add up their squares")
-    bounds = normal_interval(linearised.value, error, confidence)
+    bounds = normal_interval(linearised.value, error, confidence, freedom=_freedom(parts, linearised.sampled))
     return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
+
+
+def _freedom(parts: dict[str, float], sampled: Array | None) -> float:
+    """Return the degrees of freedom of a variance of which a sample tells a part (Satterthwaite)."""
+    if sampled is None or parts["sample"] <= 0:
+        return np.inf
+    return (len(sampled) - 1) * (max(sum(parts.values()), parts["sample"]) / parts["sample"]) ** 2
 
 
 def checked_confidence(confidence: object) -> float:
     """Accept a level between 0 and 1, not so near to 1 that an interval has no end."""
-    return real_number("confidence", confidence, above=0, below=1 - 1e-9)
+    return real_number("confidence", confidence, above=1e-9, below=1 - 1e-9)
 
 
-def normal_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
-    """Return value -+ z error.
+def normal_interval(value: float, error: float, confidence: float, freedom: float = np.inf) -> tuple[float, float]:
+    """Return value -+ z error; with so many degrees of freedom, t in place of z.
 
     Examples
     --------
     >>> [round(bound, 3) for bound in normal_interval(1.0, 0.1, 0.95)]
     [0.804, 1.196]
+    >>> [round(bound, 3) for bound in normal_interval(1.0, 0.1, 0.95, freedom=9)]
+    [0.774, 1.226]
     """
-    reach = float(ndtri((1 + checked_confidence(confidence)) / 2)) * error
+    tail = (1 + checked_confidence(confidence)) / 2
+    reach = float(ndtri(tail) if np.isinf(freedom) else stdtrit(freedom, tail)) * error
     return value - reach, value + reach
 
 
 def bootstrapped(
-    estimate: Estimate, linearised: InfluenceExpansion, rows: Rows, draws: int, random: np.random.Generator
+    estimate: Estimate,
+    linearised: InfluenceExpansion,
+    rows: Rows,
+    draws: int,
+    random: np.random.Generator,
+    groups: npt.NDArray[np.int64],
 ) -> Estimate:
     """Replace an estimate's normal interval by that of a bootstrap over users.
 
-    Each draw takes whole users, with their rows and their unobserved pairs, with replacement; propensities and imputed
-    errors stay as they are, and the noise rates' uncertainty is added as normal.
+    Each draw takes whole groups of users, with their rows and their unobserved pairs, with replacement; propensities
+    and imputed errors stay as they are, and the noise rates' uncertainty is added as normal. Of sampled unobserved
+    pairs, those that users have vary with the users.
+
+    Parameters
+    ----------
+    estimate, linearised, rows
+        What was estimated, and how.
+    draws, random
+        How many, and from where.
+    groups
+        Number of each user's group, from 0, shape (n_users,).
     """
     parts = estimate.diagnostics["variance"]
-    with_rows = len(np.unique(rows.log.users))
+    with_rows = len(np.unique(groups[rows.log.users]))
     if with_rows < _FEW_USERS:
         warn_caller(
             f"a bootstrap over {with_rows} users with rows says next to nothing: take interval='delta'", OverlapWarning
         )
-    values = _values_by_users(linearised, rows, draws, random)
-    values += random.normal(0, np.sqrt(max(parts["noise_rates"] + parts["sample"], 0.0)), draws)
+    values = _values_by_groups(linearised, rows, draws, random, groups)
+    beside = parts["noise_rates"] + (parts["sample"] if linearised.imputed is None else 0.0)
+    values += random.normal(0, np.sqrt(max(beside, 0.0)), draws)
     tail = (1 - estimate.confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
-    facts = {name: fact for name, fact in estimate.diagnostics.items() if name != "variance"} | {"draws": draws}
+    facts = {name: fact for name, fact in estimate.diagnostics.items() if name != "variance"}
+    facts |= {"draws": draws, "groups": int(groups.max()) + 1}
     error = float(values.std(ddof=1))
     return replace(estimate, standard_error=error, interval=(float(low), float(high)), diagnostics=facts)
 
 
-def _values_by_users(linearised: InfluenceExpansion, rows: Rows, draws: int, random: np.random.Generator) -> Array:
-    """Draw whole users with replacement, and give the estimate of each draw."""
+def _values_by_groups(
+    linearised: InfluenceExpansion,
+    rows: Rows,
+    draws: int,
+    random: np.random.Generator,
+    groups: npt.NDArray[np.int64],
+) -> Array:
+    """Draw whole groups of users with replacement, and give the estimate of each draw."""
     log, n_users = rows.log, rows.log.n_users
     numerators = totals(log.users, linearised.rows.each(linearised.terms), n_users)
     if linearised.imputed is not None:
@@ -223,9 +258,21 @@ def _values_by_users(linearised: InfluenceExpansion, rows: Rows, draws: int, ran
         shares = totals(log.users, linearised.rows.each(linearised.shares), n_users)
     # What belongs to no user in particular, such as a targeted step's sum over the grid, goes by share.
     numerators += (linearised.value - numerators.sum()) * shares
-    values = np.empty(draws)
-    for draw in range(draws):
-        counts = np.bincount(random.integers(n_users, size=n_users), minlength=n_users)
-        mass = float(counts @ shares)
-        values[draw] = float(counts @ numerators) / mass if mass > 0 else linearised.value
-    return values
+    n_groups, value = int(groups.max()) + 1, linearised.value
+    if n_groups < n_users:
+        numerators, shares = totals(groups, numerators, n_groups), totals(groups, shares, n_groups)
+
+    def drawn(part: tuple[np.random.Generator, slice]) -> list[float]:
+        return [_value_of_draw(part[0], numerators, shares, value) for _ in range(part[1].start, part[1].stop)]
+
+    # Each part has random numbers of its own: whoever draws them, they are the same.
+    sizes = list(parts_of(draws, size=_DRAWS_A_PART))
+    parts = list(zip(random.spawn(len(sizes)), sizes, strict=True))
+    return np.concatenate(list(current_engine().map(drawn, parts)))
+
+
+def _value_of_draw(random: np.random.Generator, numerators: Array, shares: Array, otherwise: float) -> float:
+    n_groups = len(shares)
+    counts = np.bincount(random.integers(n_groups, size=n_groups), minlength=n_groups)
+    mass = float(counts @ shares)
+    return float(counts @ numerators) / mass if mass > 0 else otherwise

@@ -41,11 +41,9 @@ def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int =
     """
     n_items = values.shape[1]
     above, tied = np.full(len(log), np.inf), np.ones(len(log))
-    order = np.argsort(log.users, kind="stable")
     ranked, scale = _some(np.unique(log.users), max(max_cells // n_items, 1))
-    if scale > 1:
-        order = order[np.isin(log.users[order], ranked)]
-    starts = np.append(np.searchsorted(log.users[order], ranked), len(order))
+    asked = np.arange(len(log)) if scale == 1 else np.flatnonzero(np.isin(log.users, ranked))
+    starts = np.append(np.searchsorted(log.users[asked], ranked), len(asked))
     last = max(n_items - depth, 0)
 
     def visit(block: Block) -> tuple[Positions, Array, Array]:
@@ -54,7 +52,7 @@ def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int =
         if not np.isfinite(whole.sum()):
             raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
         threshold = np.partition(whole, last, axis=1)[:, last]
-        rows = order[starts[part[0]] : starts[part[-1] + 1]]
+        rows = asked[starts[part[0]] : starts[part[-1] + 1]]
         line = np.searchsorted(ranked[part], log.users[rows])
         # From the same product as the others: the score of a pair by itself may be rounded otherwise.
         own = whole[line, log.items[rows]]

@@ -151,9 +151,8 @@ class EstimationProblem:
         log = self.log
         of_rows = errors.at(log.users, log.items)
         if self.sample is not None:
-            values = errors.at(self.sample.users, self.sample.items)
-            by_user = totals(self.sample.users, values, log.n_users) * self.sample.scale
-            return GivenErrors(of_rows, by_user, self.sample.scale * values)
+            values = self.sample.scale * errors.at(self.sample.users, self.sample.items)
+            return GivenErrors(of_rows, self.sample.totals_by_user(values), values)
         others = np.divmod(self.pairs.left_out, log.n_items)
         by_user = -totals(log.users, of_rows, log.n_users) - totals(others[0], errors.at(*others), log.n_users)
 

@@ -99,7 +99,7 @@ def _by_survey(
     values: CellValues, survey: SurveySample, log: FeedbackLog, noise: Noise, depths: list[int], **options: Any
 ) -> dict[str, Any]:
     """Go by the survey; where its own answers are noisy and the rates are a region, look all over it: ratios peak."""
-    if not isinstance(noise, NoiseRegion):
+    if not isinstance(survey, SurveySample) or not isinstance(noise, NoiseRegion):
         return dict(ranking_by_survey(values, survey, log, noise, depths, **options))
     if not survey.noisy:
         return dict(ranking_by_survey(values, survey, log, None, depths, **options))

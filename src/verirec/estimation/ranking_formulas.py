@@ -20,6 +20,7 @@ from verirec.estimation.formulas import dr
 from verirec.estimation.places import Places
 from verirec.estimation.rows import LabelledErrors, RowPart, Rows
 from verirec.estimation.unobserved import Unobserved
+from verirec.exceptions import LabelError
 from verirec.nuisance.imputation import impute_constant
 
 Array = npt.NDArray[np.float64]
@@ -137,6 +138,8 @@ def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
     all_liked, all_disliked = float(liked.sum()), float(disliked.sum())
     above = all_liked - liked - up_to(liked)
     comparisons = all_liked * all_disliked - float(liked @ disliked)
+    if comparisons == 0:
+        raise LabelError("auc needs pairs that are liked and others that are not; after correction there are none")
     value = float(liked @ below) / comparisons
     of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
     influence = (liked * of_liked + disliked * of_disliked) / comparisons

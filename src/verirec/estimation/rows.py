@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.alike import copies_of_rows
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import SHORT, filled, over_parts, totals
 from verirec.estimation.inputs import Rates
@@ -75,6 +76,16 @@ class LoggedPairs:
     def importance(self) -> Array | None:
         """The log's own weights of its rows, the largest being 1, if it has any."""
         return None if self.log.weights is None else self.log.weights / self.log.weights.max()
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the propensities were estimated from a log."""
+        return type(self.propensities).variance_changes is not Propensities.variance_changes
+
+    @cached_property
+    def copies(self) -> float:
+        """How often each row is there on average, under the names of users who are nearly the same."""
+        return copies_of_rows(self.log)
 
     @cached_property
     def variance_change(self) -> VarianceChange:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array, real_number
+from verirec.checks import named_entries, number_array, real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import ESTIMATORS, Estimator, chosen
@@ -182,13 +182,14 @@ def sensitivity(
     one = chosen(estimator, with_rates=True)[0]
     if not one.noise_corrected or not one.linear:
         usable = ", ".join(name for name, other in ESTIMATORS.items() if other.noise_corrected and other.linear)
-        raise ParameterError(f"estimator must be one of {usable}; got {estimator!r}")
+        raise ParameterError(f"estimator must be one of {usable}; got {short(estimator)}")
     noise = checked_noise(noise_rates, judgeable(log))
     pairs = LoggedPairs(log, as_propensities(propensities, log))
     if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes):
-        raise ParameterError(f"gammas must be numbers of at least 1; got {gammas!r}")
+        raise ParameterError(f"gammas must be numbers of at least 1; got {short(gammas)}")
     factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
-    named = predictions if isinstance(predictions, Mapping) else {"recommender": predictions}
+    several = isinstance(predictions, Mapping)
+    named = named_entries("predictions", predictions) if several else {"recommender": predictions}
     if not named:
         raise ParameterError("predictions must name at least one recommender; got none")
     options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
@@ -12,9 +14,11 @@ from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weights
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import PredictionError
+from verirec.exceptions import PredictionError, PropensityError
 from verirec.losses import LossLike, get_loss
 from verirec.randomness import RandomState, as_generator
+
+_ROUNDING: Final = 1e-9
 
 
 def drawn_seed(random_state: RandomState) -> int:
@@ -64,6 +68,8 @@ def _refuse_impossible(estimators: list[Estimator], problem: EstimationProblem) 
     for estimator in estimators:
         if estimator.needs_all_propensities:
             problem.propensities.require_everywhere(f"the {estimator.name} estimator")
+    if any(estimator.uses_propensities for estimator in estimators):
+        _refuse_complete_block(problem.pairs)
     refuse_weights(problem.log, [estimator.name for estimator in estimators if not estimator.supports_row_weights])
     over = [estimator.name for estimator in estimators if estimator.needs_all_predictions]
     covered = problem.losses.predictions.covered
@@ -71,4 +77,15 @@ def _refuse_impossible(estimators: list[Estimator], problem: EstimationProblem) 
         raise PredictionError(
             f"{', '.join(over)} need predictions for all {problem.log.n_cells:,} pairs; got {len(covered):,}. Those "
             "that need the logged pairs only: naive, ips, snips, ome, ome-ips, ome-snips"
+        )
+
+
+def _refuse_complete_block(pairs: LoggedPairs) -> None:
+    """Raise where all logged pairs were sure to be logged, and others there are: nothing stands for these."""
+    if len(pairs.log) < pairs.n_cells and float(pairs.p.min()) > 1 - _ROUNDING:
+        log = pairs.log
+        users, items = len(np.unique(log.users)), len(np.unique(log.items))
+        raise PropensityError(
+            f"all {len(log):,} logged pairs have a propensity of 1 (they are of {users:,} users x {items:,} items), "
+            f"and say nothing of the other {pairs.n_cells - len(log):,} pairs: leave those out (exclude=...)"
         )

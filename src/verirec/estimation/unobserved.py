@@ -25,11 +25,21 @@ BLOCK_CELLS: Final = 1 << 17
 
 
 class Sample(NamedTuple):
-    """Cells drawn at random from the unobserved ones, and how many each stands for."""
+    """Cells drawn at random from the unobserved ones, how many each stands for, and how many each user has."""
 
     users: npt.NDArray[np.int64]
     items: npt.NDArray[np.int64]
     scale: float
+    by_user: npt.NDArray[np.int64]
+
+    def totals_by_user(self, values: Array) -> Array:
+        """Estimate the sums of users over all their unobserved cells, from values of the sampled ones times the scale.
+
+        How many of these a user happens to have is no property of the user: the mean of all stands for the difference.
+        """
+        drawn = self.scale * np.bincount(self.users, minlength=len(self.by_user))
+        mean = float(values.mean()) / self.scale if len(values) else 0.0
+        return totals(self.users, values, len(self.by_user)) + mean * (self.by_user - drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +77,9 @@ class Unobserved:
     def totals_by_user(self, labels: Additive) -> Array:
         """Add the imputed errors up user by user."""
         by_user = self.if_negative + (labels.constant + labels.users) * self.by_user
+        sampled = self.sampled(labels)
+        if self.sample is not None and sampled is not None:
+            by_user += self.sample.totals_by_user(sampled) - totals(self.sample.users, sampled, len(by_user))
         return by_user + self.weighted_by_user(labels.items) if labels.items.any() else by_user
 
     def sampled(self, labels: Additive) -> Array | None:
@@ -102,10 +115,15 @@ def visit_unobserved(
     other_users, other_items = np.divmod(left_out, n_items)
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
-    def visit(block: Block) -> tuple[Array, Array, Array]:
-        negative, difference = losses.walked(block[0][:, None], block[1][None, :])
-        by_user, by_item = (difference.sum(axis=axis, dtype=np.float64) for axis in (1, 0))
-        return negative.sum(axis=1, dtype=np.float64), by_user, by_item
+    def visit(strip: list[Block]) -> tuple[slice, Array, Array, Array]:
+        inside = slice(strip[0][0][0], strip[-1][0][-1] + 1)
+        of_users, of_items = np.zeros((2, inside.stop - inside.start)), np.zeros(n_items)
+        for users, items in strip:
+            negative, difference = losses.walked(users[:, None], items[None, :])
+            of_users[0, users - inside.start] += negative.sum(axis=1, dtype=np.float64)
+            of_users[1, users - inside.start] += difference.sum(axis=1, dtype=np.float64)
+            of_items[items] += difference.sum(axis=0, dtype=np.float64)
+        return inside, *of_users, of_items
 
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
@@ -126,10 +144,10 @@ def visit_unobserved(
     by_user = -totals(log.users, row_difference, n_users) - totals(other_users, other[1], n_users)
     by_item = -totals(log.items, row_difference, n_items) - totals(other_items, other[1], n_items)
     try:
-        for (users, items), sums in grid.map_blocks(visit, parallel=parallel):
-            negative[users] += sums[0]
-            by_user[users] += sums[1]
-            by_item[items] += sums[2]
+        for inside, *sums in grid.map_strips(visit, parallel=parallel):
+            negative[inside] += sums[0]
+            by_user[inside] += sums[1]
+            by_item += sums[2]
     except PredictionError:
         losses.check_grid()
         raise
@@ -147,7 +165,8 @@ def sample_unobserved(
     rank = random.integers(unobserved, size=size) if unobserved > 0 else np.empty(0, np.int64)
     cells = rank + np.searchsorted(before, rank, side="right")
     users, items = np.divmod(cells, log.n_items)
-    return Sample(users, items, unobserved / size)
+    taken = np.bincount(log.users, minlength=log.n_users) + np.bincount(left_out // log.n_items, minlength=log.n_users)
+    return Sample(users, items, unobserved / size, log.n_items - taken)
 
 
 def visit_sample(

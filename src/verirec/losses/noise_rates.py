@@ -137,6 +137,18 @@ class NoiseRates:
         """What noise leaves of the signal, 1 - rho01 - rho10."""
         return 1 - self.rho01 - self.rho10
 
+    @property
+    def least_kappa(self) -> float:
+        """The lower end of kappa's 95% interval; of known rates, kappa.
+
+        Examples
+        --------
+        >>> round(NoiseRates(0.3, 0.2, covariance=((0.01, 0), (0, 0.01))).least_kappa, 2)
+        0.22
+        """
+        variance = 0.0 if self.covariance is None else float(np.sum(self.covariance))
+        return self.kappa - float(ndtri(0.975)) * float(np.sqrt(max(variance, 0.0)))
+
     def of_pairs(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> tuple[Any, Any]:
         """Return both rates of pairs: the same for all of them."""
         return self.rho01, self.rho10
@@ -285,7 +297,7 @@ def _checked_rate(name: str, value: object) -> float:
     except ParameterError:
         rate = 1.0
     if rate == 1:
-        raise NoiseRateError(f"{name} must be a number of at least 0 and below 1; got {value!r}")
+        raise NoiseRateError(f"{name} must be a number of at least 0 and below 1; got {short(value)}")
     return rate
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from verirec.checks import as_array
 from verirec.exceptions import ParameterError, PredictionError
+from verirec.formatting import short
 
 Array = npt.NDArray[np.float64]
 
@@ -156,4 +157,4 @@ def get_loss(loss: LossLike) -> Loss:
     elif callable(loss):
         name = getattr(loss, "__name__", "custom")
         return Loss(name, partial(_custom, loss, name, 1.0), partial(_custom, loss, name, 0.0))
-    raise ParameterError(f"loss must be one of {', '.join(sorted(LOSSES))} or a function of (f, y); got {loss!r}")
+    raise ParameterError(f"loss must be one of {', '.join(sorted(LOSSES))} or a function of (f, y); got {short(loss)}")

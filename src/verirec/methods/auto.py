@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.inputs import Rates
 from verirec.methods.base import Method
 from verirec.methods.folds import folds_of
@@ -89,6 +90,7 @@ class Auto(Trained):
         check_numbers(self)
         one_of("objective", self.objective, OBJECTIVES)
 
+    @takes_engine
     def fit(
         self,
         log: FeedbackLog,
@@ -100,6 +102,7 @@ class Auto(Trained):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[int, int, float], None] = lambda trial, trials, value: None,
+        engine: EngineLike = None,
     ) -> Self:
         """Search, and train what was found on all rows.
 
@@ -115,6 +118,8 @@ class Auto(Trained):
             A file that keeps what was tried; with `resume`, that is not tried again.
         progress
             Told (trial, at most so many, best loss so far) after every candidate.
+        engine
+            Where folds are fitted: as in `verirec.estimate`.
         """
         self.check_parameters()
         seed = same_state(self.random_state)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.threads import one_product_thread
+from verirec.engine import current_engine, in_worker
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.exceptions import ParameterError
 from verirec.methods.base import Method
@@ -21,6 +24,8 @@ from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 Array = npt.NDArray[Any]
+_LEARNT: Final[Learnt] = {}
+"""Covariates that this process, if it is a worker, has learnt: candidate after candidate has the same."""
 FEWEST_ALIKE: Final = 3
 """Rows that copies have at least: smaller sets are the same by chance."""
 
@@ -54,24 +59,31 @@ class Folds:
     def logits(self, method: Method) -> tuple[Array, Array]:
         """Fit a method on all folds but one at a time; returns logits of all rows, and mean ones of the survey."""
         found = np.empty(len(self.log), np.float32)
-        asked = (self.survey.users, self.survey.items) if self.survey is not None else (np.empty(0, np.int32),) * 2
-        on_survey = np.zeros(len(asked[0]))
+        on_survey = np.zeros(0 if self.survey is None else len(self.survey.users))
         count = int(self.number.max()) + 1
-        for fold in range(count):
-            held = self.number == fold
-            part = self.log.select(~held)
+        # Workers learn covariates themselves, and keep them.
+        sent = replace(self, learnt={}) if current_engine().elsewhere else self
+        for fold, (held_out, asked) in enumerate(current_engine().map(partial(sent.fold_logits, method), range(count))):
+            found[self.number == fold] = held_out
+            on_survey += asked / count
+        return found, on_survey
+
+    def fold_logits(self, method: Method, fold: int) -> tuple[Array, Array]:
+        """Fit a method on all folds but one; returns logits of that one's rows, and of the survey."""
+        held = self.number == fold
+        asked = (self.survey.users, self.survey.items) if self.survey is not None else (np.empty(0, np.int32),) * 2
+        part = self.log.select(~held)
+        with one_product_thread():
             prepared = method.prepare(
                 part,
                 noise_rates=self.rates,
                 audit=None,
                 propensities=self.propensities.thinned(len(part) / len(self.log)),
-                learnt=self.learnt,
+                learnt=_LEARNT if in_worker() else self.learnt,
             )
             fitted = type(method)(**method.get_params()).fit_prepared(prepared, Plan(method.epochs))
             cells = ModelCells(fitted.recommender_.model, self.log.shape)
-            found[held] = cells.cell_logits(self.log.users[held], self.log.items[held])
-            on_survey += cells.cell_logits(*asked) / count
-        return found, on_survey
+            return cells.cell_logits(self.log.users[held], self.log.items[held]), cells.cell_logits(*asked)
 
 
 def folds_of(

@@ -7,13 +7,12 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from verirec.checks import one_of, real_number, whole_number
-from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.inputs import Rates
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods import checking
@@ -27,9 +26,14 @@ from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import same_state
 from verirec.training.recommender import Recommender
 
+if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
+    from verirec.estimation.inputs import Rates
+
 OBJECTIVES: Final = ("ranking", "probability")
 
 
+@takes_engine
 def tune(
     method: Method,
     log: FeedbackLog,
@@ -44,6 +48,7 @@ def tune(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[int, int, float], None] = lambda trial, trials, value: None,
+    engine: EngineLike = None,
 ) -> Method:
     """Search for one method's penalties and dimension, and return it trained with the best.
 
@@ -56,7 +61,7 @@ def tune(
         With all its other parameters; it is not trained itself.
     log, noise_rates, audit, propensities
         As in `Method.fit`.
-    objective, trials, seconds, folds, checkpoint, resume, progress
+    objective, trials, seconds, folds, checkpoint, resume, progress, engine
         As in `Auto`.
 
     Examples

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
-from verirec.metrics.inputs import Array, checked_scores, same_length
+from verirec.metrics.inputs import checked_scores
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Convention, UserRankings, checked_depths, warn_of_one_class
 
@@ -55,7 +53,8 @@ def evaluate(
     Parameters
     ----------
     scores
-        One score a row of the log, shape (n,); or predictions in any form that `as_predictions` takes.
+        Predictions in any form that `as_predictions` takes; of the log's pairs alone, (users, items, scores). Scores
+        without their pairs are refused: a log's rows are sorted, and need not be in the order of whoever has scores.
     test_log
         Clean ratings of pairs that people did not choose, ideally.
     k
@@ -72,14 +71,15 @@ def evaluate(
     Examples
     --------
     >>> log = FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1], n_users=2, n_items=2)
-    >>> result = evaluate([0.9, 0.2, 0.4, 0.7], log, k=1)
+    >>> result = evaluate([[0.9, 0.2], [0.4, 0.7]], log, k=1)
     >>> result["auc"], result["ndcg@1"], round(result["log_loss"], 3)
     (1.0, 1.0, 0.299)
     """
     checked_log(test_log)
     one_of("convention", convention, ("paper", "usual"))
     depths = checked_depths(k)
-    values = _scores_of_rows(scores, test_log)
+    predictions = as_predictions(scores, test_log.n_users, test_log.n_items)
+    values = checked_scores(predictions.at(test_log.users, test_log.items))
     rankings = UserRankings(test_log.users, test_log.labels, values)
     warn_of_one_class(test_log.labels)
     result = {"auc": rankings.auc}
@@ -97,20 +97,3 @@ def evaluate(
         )
         result |= dict.fromkeys(proper, float("nan"))
     return Evaluation(result, convention)
-
-
-def _is_flat(scores: PredictionsLike) -> bool:
-    if callable(scores) or isinstance(scores, tuple):
-        return False
-    try:
-        return np.ndim(scores) == 1
-    except ValueError:  # a ragged list, which the check of scores refuses by name
-        return True
-
-
-def _scores_of_rows(scores: PredictionsLike, log: FeedbackLog) -> Array:
-    if _is_flat(scores):
-        values = checked_scores(scores)
-        same_length(log.labels, values)
-        return values
-    return checked_scores(as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items))

@@ -211,6 +211,8 @@ def _expectation(
     """Return what gives the expected true labels of a part of the rows, from the probabilities that they are liked."""
     if rates is None:
         return lambda part, liked: log.labels[part]
+    if not isinstance(rates, NoiseRates | GroupedNoiseRates):
+        raise ParameterError(f"rates must be NoiseRates or GroupedNoiseRates; got {type(rates).__name__}")
     rho01, rho10 = rates.of_pairs(log.users, log.items)
     if_liked = np.where(log.labels == 1, 1 - rho01, rho01)
     if_not = np.where(log.labels == 1, rho10, 1 - rho10)

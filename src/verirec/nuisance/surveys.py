@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array, number_array
-from verirec.data.cells import cell_keys, checked_positions
+from verirec.data.cells import cell_keys, checked_positions, checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.roles import TruthRoles
 from verirec.data.splits import split_unbiased
 from verirec.data.truth_files import read_truths
 from verirec.exceptions import ParameterError, SurveyError
-from verirec.formatting import html_table
+from verirec.formatting import html_table, short
 
 Array = npt.NDArray[np.float64]
 
@@ -177,9 +177,9 @@ class SurveySample:
             The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
         if not isinstance(path, str | Path):
-            raise ParameterError(f"path must be a string or a Path; got {path!r}")
+            raise ParameterError(f"path must be a string or a Path; got {short(path)}")
         roles = TruthRoles(user, item, true_label)
-        found = read_truths(Path(path), roles, checked_log(log), log_columns, kind="random")
+        found = read_truths(Path(path), roles, checked_log(log, levels=True), log_columns, kind="random")
         return cls(found.users, found.items, found.labels, found.probabilities, found.clusters, best=found.best)
 
     @classmethod
@@ -260,14 +260,15 @@ class SurveySample:
 
     def select(self, rows: npt.NDArray[Any]) -> SurveySample:
         """Return the survey of some of its draws, given by a mask or by numbers; at least one."""
+        index = checked_rows(rows, len(self))
 
         def part(values: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
-            return None if values is None else values[rows]
+            return None if values is None else values[index]
 
         return SurveySample(
-            self.users[rows],
-            self.items[rows],
-            self.labels[rows],
+            self.users[index],
+            self.items[index],
+            self.labels[index],
             part(self.probabilities),
             part(self.clusters),
             self.noisy,

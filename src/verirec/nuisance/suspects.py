@@ -28,7 +28,7 @@ class SuspectLabels:
     log
         The log they are of.
     rows
-        Its row numbers, most suspect first, shape (n,).
+        Row numbers of the log, whose rows are sorted by user and item, most suspect first, shape (n,).
     probabilities
         Of these rows, shape (n,).
     """
@@ -51,9 +51,16 @@ class SuspectLabels:
         most
             How many; all by default.
         """
+        import pandas as pd
+
         rows = self.rows if most is None else self.rows[: whole_number("most", most, min=0)]
-        frame = self.log.select(rows).to_frame()[["user", "item", "label"]]
-        return frame.assign(probability_wrong=self.probabilities[: len(rows)])
+        columns = {
+            "user": self.log.user_ids.ids(self.log.users[rows]),
+            "item": self.log.item_ids.ids(self.log.items[rows]),
+            "label": self.log.labels[rows],
+            "probability_wrong": self.probabilities[: len(rows)],
+        }
+        return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>{self.to_frame(10).to_html(index=False, escape=True)}"

@@ -52,8 +52,8 @@ def complete_ratings(
     >>> bool(completed[1, 0] > completed[1, 1])
     True
     """
-    checked_log(log)
-    if log.ratings is None:
+    given = log.ratings if checked_log(log, levels=True).levels is None else log.label_values
+    if given is None:
         raise DataError("the log must carry ratings to complete: make it with positive_from=...")
     rank, sweeps = whole_number("rank", rank), whole_number("sweeps", sweeps)
     penalty = real_number("penalty", penalty, above=0)
@@ -64,9 +64,9 @@ def complete_ratings(
             f"completing {log.n_users:,} x {log.n_items:,} ratings would take {bytes_in_words(8 * log.n_cells)}, above "
             f"the memory_budget of {bytes_in_words(memory_budget)}"
         )
-    mean = float(log.ratings.mean())
+    mean = float(given.mean())
     centred = sparse.csr_array(
-        (log.ratings.astype(np.float64) - mean, (log.users, log.items)), shape=(log.n_users, log.n_items)
+        (given.astype(np.float64) - mean, (log.users, log.items)), shape=(log.n_users, log.n_items)
     )
     by_user, by_item = centred, sparse.csr_array(centred.T)
     random = as_generator(random_state)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from verirec.checks import number_array, real_number
 from verirec.data.cells import CellValues, Positions
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 
 LEVEL_PROBABILITIES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Gamma of levels 1 to 5."""
@@ -84,7 +85,7 @@ def levels_by_rank(scores: npt.ArrayLike, proportions: tuple[float, ...] = LEVEL
     if matrix.size == 0 or not np.isfinite(matrix).all():
         raise ParameterError(f"scores must be finite, and not empty; got shape {matrix.shape}")
     if shares.shape != (5,) or (shares < 0).any() or not np.isclose(shares.sum(), 1):
-        raise ParameterError(f"proportions must be 5 shares that add up to 1; got {proportions!r}")
+        raise ParameterError(f"proportions must be 5 shares that add up to 1; got {short(proportions)}")
     borders = np.round(np.cumsum(shares)[:-1] * matrix.size).astype(np.int64)
     levels = np.empty(matrix.size, np.int8)
     levels[np.argsort(matrix, axis=None, kind="stable")] = 1 + np.searchsorted(

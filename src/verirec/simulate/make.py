@@ -11,6 +11,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.gate import grid_size
 from verirec.data.parts import parts_of
 from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.formatting import short
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
 from verirec.simulate.completion import complete_ratings
@@ -84,7 +85,7 @@ def world(
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
     for name, value in (("weak_separability", weak_separability), ("near_threshold", near_threshold)):
         if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name} must be True or False; got {value!r}")
+            raise ParameterError(f"{name} must be True or False; got {short(value)}")
     preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
     selection = LogisticSelection(preferences, (n_users, n_items), observed, selectivity, random)
     return _observe(
@@ -223,7 +224,7 @@ def on_completed(
 def _check_options(noise_rates: NoiseRates, memory_budget: int) -> None:
     """Refuse what would otherwise fail only after the world has been drawn."""
     if not isinstance(noise_rates, NoiseRates):
-        raise ParameterError(f"noise_rates must be a NoiseRates; got {noise_rates!r}")
+        raise ParameterError(f"noise_rates must be a NoiseRates; got {short(noise_rates)}")
     whole_number("memory_budget", memory_budget)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import json
@@ -50,15 +49,6 @@ def in_turns(tasks: Iterable[T]) -> list[tuple[T, bool]]:
     """
     listed = list(tasks)
     return [(task, wait) for wait in (False, True) for task in listed]
-
-
-@functools.cache
-def revision() -> str:
-    """Return the code's revision: the version, and a digest of the package's own files."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(verirec.__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return f"{verirec.__version__}+{digest.hexdigest()[:10]}"
 
 
 class Store:

@@ -153,7 +153,7 @@ class TrainingData:
 
     @cached_property
     def sorted_rows(self) -> SortedRows:
-        """The rows by user and by item."""
+        """The rows, and where each user's are."""
         return SortedRows.of(self.log)
 
     @cached_property

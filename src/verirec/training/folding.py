@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,11 @@ def fold_in(
     folded = _of_users(model, ratings.n_users, features)
     offset = _without_own(folded, ratings.users, items)
     found = np.tile(_typical(model, cold_users), (ratings.n_users, 1))
-    order = np.argsort(ratings.users, kind="stable")
     ends = np.cumsum(np.bincount(ratings.users, minlength=ratings.n_users))
-    for user, rows in enumerate(np.split(order, ends[:-1])):
-        if len(rows) and design.shape[1]:
-            weights = np.ones(len(rows)) if ratings.weights is None else ratings.weights[rows]
+    for user, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        rows = slice(start, end)
+        if end > start and design.shape[1]:
+            weights = np.ones(end - start) if ratings.weights is None else ratings.weights[rows]
             prior = np.zeros(design.shape[1])
             found[user] = fit_small(
                 design[items[rows]], targets[rows], weights, prior, offset=offset[rows], penalty=penalty

@@ -88,7 +88,7 @@ class Recommender:
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
-        checked_log(log)
+        checked_log(log, levels=True)
         if log.user_ids == self.user_ids and log.item_ids == self.item_ids:
             return self.predictions
         places = [
@@ -148,7 +148,7 @@ class Recommender:
     def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
         if exclude is None:
             return None
-        checked_log(exclude)
+        checked_log(exclude, levels=True)
         same = exclude.user_ids == self.user_ids and exclude.item_ids == self.item_ids
         users, items = exclude.users, exclude.items
         if not same:

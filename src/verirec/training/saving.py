@@ -22,6 +22,8 @@ from verirec.training.checkpoints import read_tensors, write_tensors
 
 TENSORS: Final = "model.safetensors"
 FACTS: Final = "model.json"
+_LONGEST_NAME: Final = 4_000
+"""Characters of a folder's name: systems end at 4,096 bytes, and would say so by an error of their own."""
 _SIDES: Final = ("user_features", "item_features")
 
 
@@ -49,9 +51,12 @@ def write_model(place: str | Path, model: Model, more: dict[str, Tensor], facts:
     if isinstance(model, FactorModel) and model.covariates is not None:
         tensors |= model.covariates.tensors()
     text = json.dumps(facts | {"model": _description(model)}, indent=1)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
-    replace_file(folder / FACTS, text.encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
+        replace_file(folder / FACTS, text.encode())
+    except OSError as error:
+        raise ParameterError(f"cannot write to {short(str(folder))}: {error.strerror or error}") from None
     return folder
 
 
@@ -61,8 +66,8 @@ def read_model(folder: Path) -> tuple[Model, dict[str, Tensor], dict[str, Any]]:
     So is whatever does not make a model: shapes are compared before anything of their size is made, and numbers that
     are not finite are refused.
     """
-    if not (folder / FACTS).is_file():
-        raise ModelFileError(f"{folder} is no model folder: it has no {FACTS}")
+    if len(str(folder)) > _LONGEST_NAME or not (folder / FACTS).is_file():
+        raise ModelFileError(f"{str(folder)[:300]} is no model folder: it has no {FACTS}")
     tensors, wrapped = read_tensors(folder / TENSORS)
     if wrapped.get("kind") != "model":
         raise ModelFileError(f"{folder / TENSORS}: not a model")

@@ -86,8 +86,8 @@ def test_the_sample_takes_the_blocks_grid_and_the_rule(home):
         log = load_dataset("kuairec", data_home=folder, positive_from=2).test
     assert (log.n_users, log.n_items) == (40, 300)
     assert list(zip(log.users.tolist(), log.items.tolist(), log.labels.tolist(), strict=True)) == [
-        (1, 0, 0),
         (0, 299, 0),
+        (1, 0, 0),
         (39, 1, 1),
     ]
 

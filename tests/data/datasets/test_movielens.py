@@ -68,10 +68,10 @@ def test_a_small_file_of_the_published_form_is_read_on_the_published_grid(write,
     assert caught[0].filename == __file__
     assert (log.n_users, log.n_items) == SIZES[name][2:]
     assert rated(log) == {(1, 10, 5), (1, 20, 3), (943, 1682, 1), (2, 10, 2)}
-    assert log.users.tolist() == [0, 0, 942, 1]
-    assert log.items.tolist() == [9, 19, 1681, 9]
+    assert log.users.tolist() == [0, 0, 1, 942]
+    assert log.items.tolist() == [9, 19, 9, 1681]
     assert log.labels.tolist() == [1, 1, 0, 0]
-    assert log.timestamps.tolist() == [978300760, 978302109, 978301968, 978300275]
+    assert log.timestamps.tolist() == [978300760, 978302109, 978300275, 978301968]
 
 
 BAD_LINES = [

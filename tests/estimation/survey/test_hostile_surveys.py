@@ -57,7 +57,7 @@ def test_a_small_sample_of_few_pairs_has_some(world, scores):
     survey = vr.SurveySample(users, items, labels)
     with pytest.warns(SurveyWarning):
         found = vr.estimate(
-            scores, world.log, survey=survey, exclude=np.nonzero(~kept), sample=3, estimators=["survey-ppi"]
+            scores, world.log, survey=survey, exclude=np.nonzero(~kept), sample=10, estimators=["survey-ppi"]
         )
     assert np.isfinite(found["survey-ppi"].value)
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from refusals import check_refusal
+from verirec.engine.revision import revision
 from verirec.exceptions import DataError, ParameterError
 from verirec.studies.semi_synthetic import Population, Record, WorkerEndedError, run_plan, run_seed, runs, table1_plan
 from verirec.studies.semi_synthetic.runs import keys_of, records_of
-from verirec.studies.store import Store, revision
+from verirec.studies.store import Store
 
 LEVELS = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
 PLAN = table1_plan("printed")

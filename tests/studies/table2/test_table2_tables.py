@@ -60,7 +60,7 @@ def test_influences_of_users_give_the_spread_that_drawing_users_anew_does():
         drawn = random.integers(150, size=150)
         rows = (drawn[:, None] * 12 + np.arange(12)).ravel()
         again = FeedbackLog.from_arrays(np.repeat(np.arange(150), 12), items, labels[rows], n_users=150, n_items=12)
-        one = evaluate(scores[rows], again, k=5)
+        one = evaluate(scores[rows].reshape(150, 12), again, k=5)
         draws.append([one[name] for name in ("auc", "ndcg@5", "recall@5", "log_loss")])
     spread = np.std(draws, axis=0)
     widths = np.array([half_width(row, z=1.0) for row in found])

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from verirec.data.datasets.dataset import Dataset, Published, expect_rows
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.files import read_delimited, read_log
+from verirec.data.files import read_log
+from verirec.data.text_files import read_delimited
 from verirec.exceptions import FileFormatError, LabelRuleWarning, warn_caller
 
 SIZE: Final = Published(1_411, 3_327, 4_676_570)

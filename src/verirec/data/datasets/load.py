@@ -23,7 +23,7 @@ def data_home_folder(data_home: str | Path | None = None) -> Path:
     if named is None:
         raise DatasetNotFoundError(f"no data folder: there is no home folder, and ${HOME_VARIABLE} is not set")
     if not isinstance(named, str | Path):
-        raise ParameterError(f"data_home must be a string or a Path; got {named!r}")
+        raise ParameterError(f"data_home must be a string or a Path; got {short(named)}")
     try:
         return Path(named).expanduser()
     except RuntimeError:

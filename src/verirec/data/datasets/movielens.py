@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from verirec.data.datasets.dataset import Dataset, Published, expect_rows, numbered_log
-from verirec.data.files import read_delimited
+from verirec.data.text_files import read_delimited
 
 SIZE_100K: Final = Published(943, 1_682, 100_000)
 SIZE_1M: Final = Published(6_040, 3_952, 1_000_209)

@@ -7,7 +7,7 @@ from typing import Final
 
 from verirec.data.datasets.dataset import Dataset, Published, expect_rows, numbered_log
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.files import read_delimited
+from verirec.data.text_files import read_delimited
 
 SIZE: Final = Published(15_400, 1_000, 365_704)
 ROWS: Final = (311_704, 54_000)

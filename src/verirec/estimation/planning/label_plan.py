@@ -95,10 +95,7 @@ class LabelPlan:
     def _rows(self) -> npt.NDArray[np.int64]:
         """Return the log's rows of the logged pairs."""
         asked = cell_keys(self.users[self.logged], self.items[self.logged], self.log.n_items)
-        rows = np.flatnonzero(np.isin(cell_keys(self.log.users, self.log.items, self.log.n_items), asked))
-        found = cell_keys(self.log.users[rows], self.log.items[rows], self.log.n_items)
-        order = np.argsort(found)
-        return np.asarray(rows[order[np.searchsorted(found, asked, sorter=order)]])
+        return np.searchsorted(cell_keys(self.log.users, self.log.items, self.log.n_items), asked)
 
     def audit(self, true_labels: npt.ArrayLike) -> AuditSample:
         """Return the audit of the logged pairs, with their probabilities.

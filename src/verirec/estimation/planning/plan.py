@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from verirec.checks import real_number, whole_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.inputs import judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.planning.drawing import draw, inclusion_probabilities
@@ -26,6 +26,9 @@ from verirec.nuisance.noise_rates.design import design_audit
 from verirec.randomness import RandomState, as_generator, same_state
 
 if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
+
+if TYPE_CHECKING:
     from verirec.data.cells import Positions
     from verirec.losses import LossLike, NoiseRates
     from verirec.nuisance.surveys import SurveySample
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
+@takes_engine
 def plan_labels(
     log: FeedbackLog,
     recommenders: Recommenders | None = None,
@@ -48,6 +52,7 @@ def plan_labels(
     loss: LossLike = "log",
     clip: float | None = None,
     random_state: RandomState = 0,
+    engine: EngineLike = None,
 ) -> LabelPlan:
     r"""Plan which pairs to ask people about, so that the fewest true labels tell most.
 
@@ -84,6 +89,8 @@ def plan_labels(
         As in `estimate`.
     random_state
         Of whatever is drawn.
+    engine
+        As in `estimate`.
 
     Examples
     --------

@@ -99,8 +99,7 @@ def find_rows(words: Wording, users: Positions, items: Positions, log: FeedbackL
         raise words.error(
             f"{words.one} must name each pair once; {len(asked):,} rows name {len(np.unique(asked)):,} pairs"
         )
-    order = np.argsort(logged)
-    found = order[np.minimum(np.searchsorted(logged, asked, sorter=order), len(logged) - 1)]
+    found = np.minimum(np.searchsorted(logged, asked), len(logged) - 1)
     inside = logged[found] == asked
     if not inside.any():
         raise words.error(

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.cells import checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import read_truths
 from verirec.exceptions import ParameterError
-from verirec.formatting import html_table
+from verirec.formatting import html_table, short
 from verirec.nuisance.noise_rates.asked import AN_AUDIT, checked_pairs, checked_probabilities, find_rows
 
 Array = npt.NDArray[np.float64]
@@ -102,8 +103,8 @@ class AuditSample:
             The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
         if not isinstance(path, str | Path):
-            raise ParameterError(f"path must be a string or a Path; got {path!r}")
-        found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log), log_columns)
+            raise ParameterError(f"path must be a string or a Path; got {short(path)}")
+        found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log, levels=True), log_columns)
         return cls(found.users, found.items, found.labels, found.probabilities)
 
     def __len__(self) -> int:
@@ -124,12 +125,13 @@ class AuditSample:
 
     def select(self, rows: npt.NDArray[Any]) -> AuditSample:
         """Return the audit of some of its pairs, given by a mask or by numbers; at least one."""
-        chances = None if self.probabilities is None else self.probabilities[rows]
-        return AuditSample(self.users[rows], self.items[rows], self.true_labels[rows], chances)
+        index = checked_rows(rows, len(self))
+        chances = None if self.probabilities is None else self.probabilities[index]
+        return AuditSample(self.users[index], self.items[index], self.true_labels[index], chances)
 
     def rows_in(self, log: FeedbackLog) -> AuditedRows:
         """Return the rows of the audited pairs, and what is known of them; other pairs are left out, with a warning."""
-        rows, inside = find_rows(AN_AUDIT, self.users, self.items, log)
+        rows, inside = find_rows(AN_AUDIT, self.users, self.items, checked_log(log, levels=True))
         simple = np.full(len(inside), inside.sum() / len(log))
         probabilities = simple if self.probabilities is None else self.probabilities
         return AuditedRows(rows, self.true_labels[inside], probabilities[inside])

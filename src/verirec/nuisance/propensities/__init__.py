@@ -6,6 +6,7 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import PropensityError
+from verirec.formatting import short
 from verirec.nuisance.propensities.base import Propensities, PropensityModel
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics
 from verirec.nuisance.propensities.given import GivenPropensity, LoggedPropensity
@@ -41,11 +42,11 @@ def as_propensities(given: Any, log: FeedbackLog) -> Propensities:
     >>> as_propensities(ConstantPropensity(), log).at([0], [0]).tolist()
     [0.5]
     """
-    checked_log(log)
+    checked_log(log, levels=True)
     if given is None:
         return LogisticPropensity().fit(log) if log.propensities is None else LoggedPropensity(log)
     if isinstance(given, type | str):
-        raise PropensityError(f"propensities must be fitted ones, a model, a matrix or a function; got {given!r}")
+        raise PropensityError(f"propensities must be fitted ones, a model, a matrix or a function; got {short(given)}")
     if isinstance(given, Propensities):
         propensities = given
     elif hasattr(given, "fit"):

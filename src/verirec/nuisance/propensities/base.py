@@ -73,6 +73,7 @@ class Propensities(CellValues):
 
     def count_floored(self, log: FeedbackLog) -> int:
         """Count the rows of a log whose weight the floor changed."""
+        checked_log(log, levels=True)
         return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
@@ -154,7 +155,7 @@ class Propensities(CellValues):
 
     def diagnostics(self, log: FeedbackLog) -> PropensityDiagnostics:
         """Say how far the weights can be trusted on this log."""
-        return diagnose(self, checked_log(log), floor=self.floor, floored=self.count_floored(log))
+        return diagnose(self, checked_log(log, levels=True), floor=self.floor, floored=self.count_floored(log))
 
     def __repr__(self) -> str:
         floor = f", floor {self.floor:.2g}" if self.floor > 0 else ""

@@ -100,7 +100,7 @@ class LoggedPropensity(Propensities):
     known, known_everywhere = True, False
 
     def __init__(self, log: FeedbackLog, *, floor: float = 0.0) -> None:
-        if checked_log(log).propensities is None:
+        if checked_log(log, levels=True).propensities is None:
             raise PropensityError("the log has no column of propensities; name one with propensity=...")
         super().__init__((log.n_users, log.n_items), floor)
         self.rows = as_predictions((log.users, log.items, log.propensities), log.n_users, log.n_items)

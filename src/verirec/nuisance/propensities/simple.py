@@ -136,7 +136,7 @@ class NaiveBayesPropensity:
 
     def fit(self, log: FeedbackLog) -> Propensities:
         """Count labels in the log and in the unbiased sample."""
-        sample = self._sample(log_with_rows(log))
+        sample = self._sample(log_with_rows(checked_log(log)))
         share, in_log = float(sample.labels.mean()), float(log.labels.mean())
         if not 0 < share < 1:
             raise PropensityError(
@@ -182,6 +182,6 @@ class _NaiveBayes(Propensities):
 
 def log_with_rows(log: FeedbackLog) -> FeedbackLog:
     """Accept a log that is not empty."""
-    if len(checked_log(log)) == 0:
+    if len(checked_log(log, levels=True)) == 0:
         raise EmptyLogError("propensities cannot be estimated from a log without rows")
     return log

@@ -1,6 +1,6 @@
 """The paper's semi-synthetic study, as printed and done right: Table 1, Figure 1, and what the paper lacks."""
 
-from verirec.studies.processes import WorkerEndedError
+from verirec.exceptions import WorkerEndedError
 from verirec.studies.semi_synthetic.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
 from verirec.studies.semi_synthetic.populations import Population, load_population
 from verirec.studies.semi_synthetic.runs import run_plan

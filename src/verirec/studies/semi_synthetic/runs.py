@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from verirec.checks import whole_number
+from verirec.engine.base import MOST_WORKERS
+from verirec.engine.choice import EngineLike
+from verirec.engine.revision import revision
 from verirec.exceptions import DataError
-from verirec.studies.processes import MOST_WORKERS, in_processes
+from verirec.studies.processes import in_processes
 from verirec.studies.semi_synthetic.plans import Plan
 from verirec.studies.semi_synthetic.populations import Population
 from verirec.studies.semi_synthetic.seeds import Record, run_seed
-from verirec.studies.store import STORE, Row, Store, in_turns, key_of, revision
+from verirec.studies.store import STORE, Row, Store, in_turns, key_of
 
 _ARITHMETIC: Final = 1
 """A change of the arithmetic behind the records raises it."""
@@ -40,6 +43,7 @@ def run_plan(
     seeds: int,
     folder: str | Path,
     workers: int = 2,
+    engine: EngineLike = "processes",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[list[Record]]:
     """Run seeds 0, 1, ... of a plan, and return their records in the order of the seeds.
@@ -54,8 +58,8 @@ def run_plan(
         How many.
     folder
         The output folder, made if need be.
-    workers
-        Processes.
+    workers, engine
+        How many, and of what kind: as in `verirec.estimate`.
     progress
         Told how many seeds are done, of how many.
     """
@@ -70,7 +74,7 @@ def run_plan(
     missing = [(seed, key) for key, seed in keys.items() if key not in store.rows()]
     if missing:
         shared = (plan, population, store.folder)
-        in_processes(_work, shared, in_turns(missing), workers, tell, every=5.0, kept="finished seeds are kept")
+        in_processes(_work, shared, in_turns(missing), workers, tell, engine=engine, kept="finished seeds are kept")
     return _all_of(keys, store, plan)
 
 

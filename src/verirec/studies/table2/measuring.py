@@ -39,7 +39,7 @@ def measured(
 
 
 def _metrics(scores: Scores, log: FeedbackLog, k: int) -> dict[str, float]:
-    found = evaluate(np.asarray(scores(log.users, log.items), np.float64), log, k=k)
+    found = evaluate(scores, log, k=k)
     names = {"auc": "auc", f"ndcg@{k}": "ndcg", f"recall@{k}": "recall"}
     names |= {name: name for name in ("log_loss", "brier", "calibration_error")}
     return {short: float(found[name]) for name, short in names.items()}

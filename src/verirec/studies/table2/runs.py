@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from verirec.checks import whole_number
-from verirec.studies.processes import MOST_WORKERS, in_processes
-from verirec.studies.store import STORE, Row, Store, in_turns, key_of, revision
+from verirec.engine.base import MOST_WORKERS
+from verirec.engine.choice import EngineLike
+from verirec.engine.revision import revision
+from verirec.studies.processes import in_processes
+from verirec.studies.store import STORE, Row, Store, in_turns, key_of
 from verirec.studies.table2.paper import PAPER_METHODS
 from verirec.studies.table2.plans import Study, Task
 from verirec.studies.table2.problems import Problem
@@ -47,6 +50,7 @@ def run_study(
     folder: str | Path,
     *,
     workers: int = 2,
+    engine: EngineLike = "processes",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
     """Run what is missing of a study, and give all of it.
@@ -77,7 +81,7 @@ def run_study(
             in_turns(open_tasks),
             workers,
             tell,
-            every=5.0,
+            engine=engine,
             kept="finished runs are kept",
         )
     rows = store.rows()

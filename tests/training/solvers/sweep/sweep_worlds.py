@@ -60,15 +60,12 @@ class World:
         learner = Learner(self.model, PENALTIES, 0.1, rows=len(self.log))
         self.scale = self.log.n_cells / len(self.log)
         self.factors = self.sweeper.factors(learner)
-        # Read-only arrays of the log are told of by torch: a copy is not.
-        order = self.sweeper.rows.sorted.numbers
-        self.order = order if len(order) else np.arange(len(self.log))
 
     def of_rows(self, low, high, seed=3):
         """Some number for each row, in the order of users, and as a matrix."""
         values = np.random.default_rng(seed).uniform(low, high, len(self.log)).astype(np.float32)
-        users, items = self.log.users[self.order], self.log.items[self.order]
-        return torch.from_numpy(values), plain.on_grid(self.task.shape, users, items, values.astype(np.float64))
+        on_grid = plain.on_grid(self.task.shape, self.log.users, self.log.items, values.astype(np.float64))
+        return torch.from_numpy(values), on_grid
 
     def objective(self, loss):
         return plain.Objective(loss, self.model, PENALTIES, self.scale)

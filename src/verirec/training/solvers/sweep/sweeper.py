@@ -41,11 +41,7 @@ class Sweeper:
         self.done = 0
         n_users, n_items = data.shape
         self.exact = n_users * n_items <= EXACT_CELLS
-        numbers, every = torch.from_numpy(self.rows.sorted.numbers), data.all_rows
-        if len(numbers):
-            columns = {name: getattr(every, name)[numbers] for name in ("users", "items", "labels", "weights")}
-            every = every._replace(rows=numbers, **columns)
-        self.batch: Batch = every
+        self.batch: Batch = data.all_rows
         """All rows, in the order of users."""
         self.change = float("inf")
         warm = torch.ones(n_items, dtype=torch.bool)

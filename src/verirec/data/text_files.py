@@ -1,0 +1,184 @@
+"""Delimited text by Arrow: a file's rows part by part, and what Arrow's errors mean."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.csv
+
+from verirec.data.roles import Roles
+from verirec.data.text_form import BLOCK_BYTES, TextForm
+from verirec.data.text_ids import TextIds
+from verirec.exceptions import ColumnError, FileFormatError
+from verirec.formatting import names_in_words
+
+COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
+_PART_ROWS: Final = 1 << 20
+"""Whose ids are encoded at once: so many that a frequent id's spelling is kept a few times only."""
+_TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_text(
+    file: Path,
+    settle: Callable[[list[str]], Roles],
+    delimiter: str,
+    form: TextForm,
+    *,
+    typed_header: bool,
+) -> tuple[pa.Table, Roles]:
+    """Read the columns that are needed; ids as integers where all of a column are plain ones, else as text.
+
+    Parameters
+    ----------
+    settle
+        Says which columns are needed, by all of their names.
+    delimiter
+        One character.
+    form
+        Names of columns, encoding, what to do with broken lines.
+    typed_header
+        Whether a name is followed by a type, as in RecBole's "user_id:token".
+    """
+    read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
+    with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
+        header = opened.schema.names
+    form.broken.clear()  # Of the first block, which is read once more.
+    names = [column.split(":")[0] for column in header] if typed_header else header
+    if len(set(names)) < len(names):
+        raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
+    settled = settle(names)
+    as_read = dict(zip(names, header, strict=True))
+    ids = [as_read[str(name)] for name in (settled.user, settled.item)]
+
+    def options(id_type: pa.DataType) -> dict[str, Any]:
+        convert = pyarrow.csv.ConvertOptions(
+            include_columns=[as_read[name] for name in settled.names()],
+            column_types=dict.fromkeys(ids, id_type),
+            strings_can_be_null=True,
+            null_values=[""],
+        )
+        return {"read_options": read, "parse_options": parse, "convert_options": convert}
+
+    table = _in_parts(file, ids, options(pa.string()))
+    if table is None:
+        form.broken.clear()
+        table = pyarrow.csv.read_csv(file, **options(_TEXT_ID))
+    return table.rename_columns(settled.names()), settled
+
+
+def _in_parts(file: Path, ids: list[str], options: dict[str, Any]) -> pa.Table | None:
+    """Read a file from its beginning to its end, and encode ids meanwhile: half of the memory of reading it whole.
+
+    Returns
+    -------
+    `None` if that cannot be done: an id is missing, a column turns out to be of another type than it began with (it is
+    settled by the first block), or the file is malformed. Then the whole of it has to be seen to say what is so.
+    """
+    sides, rest = {name: TextIds() for name in ids}, []
+
+    def encode(part: pa.Table) -> None:
+        for name, column in sides.items():
+            column.add(part[name])
+
+    try:
+        # One worker: two, beside the reader, would take the caches from each other.
+        with pyarrow.csv.open_csv(file, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
+            last: Future[None] | None = None
+            for part in _joined(opened):
+                if any(part[name].null_count for name in ids):
+                    return None
+                if last is not None:
+                    last.result()
+                last = worker.submit(encode, part)
+                rest.append(part.drop_columns(ids))
+            if last is not None:
+                last.result()
+            schema = opened.schema
+    except pa.ArrowInvalid:
+        return None
+    others = pa.concat_tables(rest) if rest else schema.empty_table()
+    return pa.table({name: sides[name].column() if name in ids else others[name] for name in schema.names})
+
+
+def _joined(blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join Arrow's small blocks into parts."""
+    part: list[pa.RecordBatch] = []
+    rows = 0
+    for block in blocks:
+        part.append(block)
+        rows += len(block)
+        if rows >= _PART_ROWS:
+            yield pa.Table.from_batches(part)
+            part, rows = [], 0
+    if part:
+        yield pa.Table.from_batches(part)
+
+
+def read_delimited(file: Path, delimiter: str, columns: Sequence[str]) -> pa.Table:
+    """Read a text file without a header whose columns are known; errors name the file and its first bad line.
+
+    Parameters
+    ----------
+    delimiter
+        One character or several.
+    columns
+        Names, in the file's order; every line must have as many fields.
+    """
+    content = file.read_bytes()
+    if len(delimiter) > 1:
+        # Arrow knows delimiters of one character only, and a tab stands in none of these files otherwise.
+        content, delimiter = content.replace(delimiter.encode(), b"\t"), "\t"
+    try:
+        return pyarrow.csv.read_csv(
+            io.BytesIO(content),
+            read_options=pyarrow.csv.ReadOptions(column_names=list(columns), block_size=BLOCK_BYTES),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
+        )
+    except pa.ArrowInvalid as error:
+        if _is_of_a_long_line(error):
+            raise _long_line(file) from None
+        raise FileFormatError(f"{file.name} is truncated or malformed: {one_line(error)}") from None
+
+
+def _may_have_quotes(file: Path) -> bool:
+    """Tell whether a text file can have line breaks inside of quotes.
+
+    Arrow cuts a file at line breaks, which is fast, and takes those inside of quotes for ends of rows unless it is told
+    to look for quotes first, which is slower. A compressed file counts as quoted: to look, one would unpack it twice.
+    """
+    if file.suffix.lower() in COMPRESSIONS:
+        return True
+    with file.open("rb", buffering=0) as opened:
+        return any(b'"' in part for part in iter(lambda: opened.read(BLOCK_BYTES), b""))
+
+
+def refuse_long_line(file: Path, error: Exception) -> None:
+    """Raise `FileFormatError` if this is what Arrow's error says: a first line as long as a block it calls empty."""
+    if _is_of_a_long_line(error) or ("Empty CSV" in str(error) and _fills_a_block(file)):
+        raise _long_line(file) from None
+
+
+def _fills_a_block(file: Path) -> bool:
+    with pa.input_stream(str(file)) as opened:
+        start = opened.read(BLOCK_BYTES)
+    return len(start) == BLOCK_BYTES and bool(start.strip())
+
+
+def _is_of_a_long_line(error: Exception) -> bool:
+    return "straddles two block boundaries" in str(error)
+
+
+def _long_line(file: Path) -> FileFormatError:
+    return FileFormatError(
+        f"a line of {file.name} is longer than {BLOCK_BYTES >> 20} MB; is a quote in it never closed?"
+    )
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's text without line breaks."""
+    return " ".join(str(error).split())

@@ -1,0 +1,85 @@
+"""How a text file is written, as far as its ending does not say: separator, header, encoding, broken lines."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow.csv
+
+from verirec.exceptions import DroppedRowsWarning, ParameterError, warn_caller
+from verirec.formatting import short
+
+BLOCK_BYTES: Final = 2**20
+"""Of text that Arrow parses at a time: a row may cross one end of a block, not two."""
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How to read a text file.
+
+    Parameters
+    ----------
+    delimiter
+        One ASCII character; `None` for what the file's ending says.
+    columns
+        Names of the columns, if there is no header line.
+    encoding
+        By Python's name of it.
+    skip_broken
+        Leave out lines with too few or too many fields, and count them in `broken`.
+
+    Examples
+    --------
+    >>> TextForm(encoding="nope")
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: encoding must be one that Python knows, such as utf-8 or cp1252; got 'nope'
+    """
+
+    delimiter: str | None = None
+    columns: Sequence[str] | None = None
+    encoding: str = "utf-8"
+    skip_broken: bool = False
+    broken: list[str] = field(default_factory=list, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        columns: Any = self.columns
+        listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+        if columns is not None and not (listed and all(isinstance(one, str) for one in columns)):
+            raise ParameterError(f"columns must be the names of a file's columns, in order; got {short(columns)}")
+        try:
+            codecs.lookup(self.encoding)
+        except (LookupError, TypeError):
+            raise ParameterError(
+                f"encoding must be one that Python knows, such as utf-8 or cp1252; got {short(self.encoding)}"
+            ) from None
+
+    def reading(self) -> pyarrow.csv.ReadOptions:
+        """Return Arrow's options of reading."""
+        names = None if self.columns is None else list(self.columns)
+        return pyarrow.csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES, encoding=self.encoding)
+
+    def parsing(self, delimiter: str, *, quoted: bool) -> pyarrow.csv.ParseOptions:
+        """Return Arrow's options of parsing; `quoted` is whether line breaks may be inside of quotes."""
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
+            raise ParameterError(f"delimiter must be one ASCII character; got {short(delimiter)}")
+        return pyarrow.csv.ParseOptions(
+            delimiter=delimiter,
+            newlines_in_values=quoted,
+            invalid_row_handler=self._skip if self.skip_broken else None,
+        )
+
+    def _skip(self, row: Any) -> str:
+        self.broken.append(row.text)
+        return "skip"
+
+    def warn_of_broken(self, file: str) -> None:
+        """Say how many lines were left out."""
+        if self.broken:
+            warn_caller(
+                f"{file}: {len(self.broken):,} lines do not have as many fields as there are columns, and are left out "
+                f"(first: {short(self.broken[0])})",
+                DroppedRowsWarning,
+            )

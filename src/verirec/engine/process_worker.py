@@ -1,0 +1,61 @@
+"""A process that works for another one: reads requests from its standard input, and writes what came of them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Any, Final
+
+_KEPT: Final = 4
+"""Functions that are kept, the latest ones."""
+
+
+def main() -> None:
+    """Answer requests until there are no more, or nobody to answer to."""
+    inbound, outbound = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # What the work prints must not get between the replies.
+    os.dup2(2, 1)
+    sys.path[:] = pickle.load(inbound)
+    from verirec.engine.worker import answered, begin_worker
+
+    begin_worker()
+    requests: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(inbound, requests), daemon=True).start()
+    functions: dict[Path, Callable[..., Any]] = {}
+    state: dict[str, Any] = {}
+    while True:
+        parcel, given = requests.get()
+        work = partial(_of_state, state, given) if parcel is None else partial(_of_parts, functions, parcel, given)
+        pickle.dump(tuple(answered(work)), outbound, protocol=5)
+        outbound.flush()
+
+
+def _listen(inbound: IO[bytes], requests: SimpleQueue[Any]) -> None:
+    """Read requests as they come; end this process, whatever it is at, when its parent has ended."""
+    try:
+        while True:
+            requests.put(pickle.load(inbound))
+    finally:
+        os._exit(1)
+
+
+def _of_parts(functions: dict[Path, Callable[..., Any]], parcel: Path, given: bytes) -> list[Any]:
+    from verirec.engine.parcels import read_parcel
+    from verirec.engine.worker import applied
+
+    if parcel not in functions:
+        while len(functions) >= _KEPT:
+            functions.pop(next(iter(functions)))
+        functions[parcel] = read_parcel(parcel)
+    return applied(functions[parcel], given)
+
+
+def _of_state(state: dict[str, Any], given: bytes) -> Any:
+    function, arguments = pickle.loads(given)
+    return function(state, *arguments)

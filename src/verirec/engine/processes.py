@@ -1,0 +1,275 @@
+"""Other processes of this machine: one thread each, Ctrl-C for the parent alone, lost ones started again."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Final, NamedTuple, TypeVar
+
+from verirec.checks import whole_number
+from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
+from verirec.engine.parcels import write_parcel
+from verirec.engine.worker import ONE_THREAD, Reply, in_worker, reissued, sendable
+from verirec.exceptions import WorkerEndedError
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+_ATTEMPTS: Final = 3
+"""Workers that a part may cost before it is taken to be the reason."""
+_AHEAD: Final = 4
+"""Messages for each worker that may be done before those that come first."""
+_PATIENCE: Final = 5.0
+"""Seconds to wait for a process that was ended."""
+_COMMAND: Final = "from verirec.engine.process_worker import main; main()"
+
+
+def usable_processes() -> int:
+    """Count the processor's cores that this process may use; a worker has one."""
+    if in_worker():
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Request(NamedTuple):
+    """What a process is asked to do.
+
+    Parameters
+    ----------
+    parcel
+        The file of a function; `None` for one that comes with what it is given, and keeps a state.
+    given
+        Pickled: the parts, or a function and its arguments.
+    """
+
+    parcel: Path | None
+    given: bytes
+
+
+class Processes(Engine):
+    """Processes of this machine.
+
+    Parameters
+    ----------
+    workers
+        How many; by default one a core.
+
+    Examples
+    --------
+    >>> with Processes(2) as engine:
+    ...     list(engine.map(len, ["a", "bcd"]))
+    [1, 3]
+    """
+
+    name = "processes"
+
+    def __init__(self, workers: int | None = None) -> None:
+        given = usable_processes() if workers is None else workers
+        self.workers = whole_number("workers", given, min=1, max=MOST_WORKERS)
+        self._crew: list[_Worker] = []
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._numbers = count()
+
+    def map(
+        self,
+        function: Callable[[Part], Result],
+        parts: Sequence[Part],
+        *,
+        waiting: Callable[[], None] = nothing,
+        singly: bool = False,
+    ) -> Iterator[Result]:
+        """Apply a function to each part; see `Engine.map`."""
+        try:
+            yield from reissued(self._replies(function, chunked(parts, self.workers, singly=singly), waiting))
+        except BaseException:
+            # Parts under way are let go of: nobody waits for them.
+            self.close()
+            raise
+
+    def _replies(
+        self, function: Callable[..., Any], chunks: list[Sequence[Any]], waiting: Callable[[], None]
+    ) -> Iterator[Reply]:
+        if not chunks:
+            return
+        jobs, parcel = self._started(), self._parcel(function)
+        done: SimpleQueue[tuple[int, Reply]] = SimpleQueue()
+        early: dict[int, Reply] = {}
+        sent = 0
+        try:
+            for number in range(len(chunks)):
+                while sent < min(number + _AHEAD * self.workers, len(chunks)):
+                    jobs.put(_Job(sent, Request(parcel, sendable("a part of the work", chunks[sent])), done))
+                    sent += 1
+                while number not in early:
+                    try:
+                        found, reply = done.get(timeout=EVERY)
+                        early[found] = reply
+                    except Empty:
+                        waiting()
+                yield early.pop(number)
+        finally:
+            parcel.unlink(missing_ok=True)
+
+    def _parcel(self, function: Callable[..., Any]) -> Path:
+        """Write the function for all to read: by a file, which is in memory once, whoever reads it."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="verirec-")
+        file = Path(self._folder.name, str(next(self._numbers)))
+        write_parcel(file, function, "the work")
+        return file
+
+    def _started(self) -> SimpleQueue[_Job | None]:
+        while len(self._crew) < self.workers:
+            self._crew.append(_Worker(self._jobs))
+        return self._jobs
+
+    def hosts(self, count: int) -> list[Host]:
+        """Start processes that keep a state."""
+        return [_ProcessHost() for _ in range(min(count, self.workers))]
+
+    def close(self) -> None:
+        """End the processes."""
+        crew, self._crew = self._crew, []
+        for one in crew:
+            one.end()
+        for one in crew:
+            one.thread.join(_PATIENCE)
+        self._jobs = SimpleQueue()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+class _Job(NamedTuple):
+    number: int
+    request: Request
+    done: SimpleQueue[tuple[int, Reply]]
+
+
+class _Worker:
+    """A process, and the thread that waits for it; one that was lost is started again, and asked again."""
+
+    def __init__(self, jobs: SimpleQueue[_Job | None]) -> None:
+        self.jobs, self.child = jobs, Child()
+        self.thread = threading.Thread(target=self._work, daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        hold_interrupts()
+        while (job := self.jobs.get()) is not None:
+            job.done.put((job.number, self._asked(job.request)))
+        self.child.stop()
+
+    def _asked(self, request: Request) -> Reply:
+        for _ in range(_ATTEMPTS):
+            with suppress(WorkerEndedError):
+                return self.child.ask(request)
+        return Reply(
+            pickle.dumps(WorkerEndedError("a worker was ended, often for lack of memory; use fewer workers")), True
+        )
+
+    def end(self) -> None:
+        """End the process, and then the thread."""
+        self.child.end()
+        self.jobs.put(None)
+
+
+class _ProcessHost(Host):
+    """A process with a state."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self.worker = _HostWorker(self.jobs)
+
+    def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
+        done: SimpleQueue[tuple[int, Reply]] = SimpleQueue()
+        self.jobs.put(_Job(0, Request(None, sendable("the work", (function, given))), done))
+        return lambda: done.get()[1].result()
+
+    def end(self) -> None:
+        self.worker.end()
+        self.worker.thread.join(_PATIENCE)
+
+
+class _HostWorker(_Worker):
+    """A process that is not started again: its state is lost with it."""
+
+    def _asked(self, request: Request) -> Reply:
+        try:
+            return self.child.ask(request)
+        except WorkerEndedError as error:
+            self.child.end()
+            return Reply(pickle.dumps(error), True)
+
+
+class Child:
+    """A process that answers requests, started when it is first asked."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+
+    def ask(self, request: Request) -> Reply:
+        """Send a request and wait for the reply; raises `WorkerEndedError` where the process ends before it."""
+        try:
+            if self._process is None:
+                self._start()
+            inbound, outbound = self._pipes()
+            pickle.dump(request, outbound, protocol=5)
+            outbound.flush()
+            reply = pickle.load(inbound)
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+            self.stop()
+            raise WorkerEndedError("a worker was ended, often for lack of memory; use fewer workers") from None
+        return Reply(*reply)
+
+    def _start(self) -> None:
+        if self._ended:
+            raise EOFError
+        environment = {**os.environ, **ONE_THREAD}
+        # Its own group would escape a terminal's Ctrl-C and its hang-up too; the signal alone is held back.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        pickle.dump(sys.path, self._pipes()[1], protocol=5)
+
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        process = self._process
+        if process is None or process.stdout is None or process.stdin is None:
+            raise EOFError
+        return process.stdout, process.stdin
+
+    def stop(self) -> None:
+        """End the process, if it runs, and close what led to it."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+
+    def end(self) -> None:
+        """End the process for good; whoever waits for it is told."""
+        self._ended = True
+        process = self._process
+        if process is not None:
+            process.kill()
+
+
+def hold_interrupts() -> None:
+    """Hold Ctrl-C back from this thread, and from processes that it starts: the parent decides when they end."""
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,0 +1,235 @@
+"""A Ray cluster, by Ray Core alone: tasks for parts, actors for what keeps a state."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from verirec.checks import whole_number
+from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
+from verirec.engine.processes import usable_processes
+from verirec.engine.worker import Reply, Versions, naming_what_stays, reissued, sendable, versions
+from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+_ATTEMPTS: Final = 10
+"""Times that a part is done again whose worker or node was lost."""
+_AHEAD: Final = 4
+_ANSWER: Final = 5.0
+"""Seconds in which an address must answer."""
+_GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+"""How a connection to a Ray cluster begins (gRPC, over HTTP/2): its opening and empty settings."""
+_LOST: Final = "was lost, with its node or for lack of memory"
+
+
+class Ray(Engine):
+    """A Ray cluster.
+
+    Parameters
+    ----------
+    address
+        HOST:PORT of a cluster that this machine is a node of, "auto" for the one that runs on this machine, or
+        ray://HOST:PORT for Ray's client. By default the cluster that this process is connected to, else the one that
+        RAY_ADDRESS names, else one that is started on this machine, and ended with this engine.
+    workers
+        Parts that are worked on at once, each by one core; by default as many as the cluster has cores.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        self.address = address
+        self._wanted = None if workers is None else whole_number("workers", workers, min=1, max=MOST_WORKERS)
+        self._ray: Any = None
+        self._own = False
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        """Cores that work."""
+        return self._wanted or max(1, int(self._connected().cluster_resources().get("CPU", 1)))
+
+    def _connected(self) -> Any:
+        """Return Ray's module, connected."""
+        if self._ray is None or not self._ray.is_initialized():
+            try:
+                import ray
+            except ImportError:
+                raise MissingExtraError("engine='ray' needs ray: pip install 'verirec[ray]'") from None
+            if not ray.is_initialized():
+                self._connect(ray)
+            self._ray = ray
+        return self._ray
+
+    def _connect(self, ray: Any) -> None:
+        address = self.address or os.environ.get("RAY_ADDRESS")
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        if address is None:
+            cores = self._wanted or usable_processes()
+            ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+        else:
+            _knock(address)
+            try:
+                ray.init(address, **quiet)
+            except Exception as error:
+                raise EngineError(f"Ray at {address}: {' '.join(str(error).split())[:300]}") from None
+        self._own = True
+
+    def map(
+        self,
+        function: Callable[[Part], Result],
+        parts: Sequence[Part],
+        *,
+        waiting: Callable[[], None] = nothing,
+        singly: bool = False,
+    ) -> Iterator[Result]:
+        """Apply a function to each part; see `Engine.map`."""
+        if parts:
+            yield from reissued(self._replies(function, chunked(parts, self.workers, singly=singly), waiting))
+
+    def _replies(
+        self, function: Callable[..., Any], chunks: list[Sequence[Any]], waiting: Callable[[], None]
+    ) -> Iterator[Reply]:
+        ray = self._connected()
+        with naming_what_stays("the work"):
+            # In a list it is fetched by the worker, once for all parts, and not for each before it starts.
+            shared = [ray.put(function)]
+        task = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(make_task(versions()))
+        ahead = self._wanted or _AHEAD * self.workers
+        pending: deque[Any] = deque()
+        try:
+            for chunk in chunks:
+                pending.append(task.remote(shared, sendable("a part of the work", chunk)))
+                if len(pending) > ahead:
+                    yield self._reply(pending, waiting)
+            while pending:
+                yield self._reply(pending, waiting)
+        finally:
+            for one in pending if ray.is_initialized() else ():
+                ray.cancel(one, force=True)
+
+    def _reply(self, pending: deque[Any], waiting: Callable[[], None]) -> Reply:
+        """Wait for the first reply."""
+        ray = self._ray
+        while not ray.wait([pending[0]], timeout=EVERY)[0]:
+            waiting()
+        return received(ray, pending.popleft())
+
+    def hosts(self, count: int) -> list[Host]:
+        """Start actors."""
+        ray = self._connected()
+        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(make_actor(versions()))
+        return [_RayHost(ray, actor.remote()) for _ in range(min(count, self.workers))]
+
+    def close(self) -> None:
+        """Leave the cluster, and end it if it was started here."""
+        if self._own and self._ray is not None:
+            self._ray.shutdown()
+        self._ray, self._own = None, False
+
+
+class _RayHost(Host):
+    """An actor."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self.ray, self.actor = ray, actor
+
+    def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
+        with naming_what_stays("the work"):
+            pending = self.actor.call.remote([self.ray.put((function, given))])
+        return lambda: received(self.ray, pending).result()
+
+    def end(self) -> None:
+        with suppress(Exception):
+            self.ray.kill(self.actor)
+
+
+def received(ray: Any, reference: Any) -> Reply:
+    """Return what a task or an actor replied; say so where it was lost, or is not what is here."""
+    try:
+        found = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise EngineError(f"a Ray worker failed: {' '.join(str(error.cause or error).split())[:300]}") from None
+    except ray.exceptions.RayError as error:
+        raise WorkerEndedError(f"a Ray worker {_LOST} ({type(error).__name__})") from None
+    if isinstance(found, str):
+        raise EngineError(found)
+    return Reply(*found)
+
+
+def make_task(here: Versions) -> Callable[..., Any]:
+    """Make what a Ray task does.
+
+    It is sent as code, and so can say of a worker that it has no verirec, or another.
+    """
+    check, expected, paths = make_check(), tuple(here), list(sys.path)
+
+    def task(shared: list[Any], chunk: bytes) -> Any:
+        wrong = check(expected)
+        if wrong is not None:
+            return wrong
+        from verirec.engine.ray_worker import of_parts
+
+        return of_parts(shared[0], chunk, paths)
+
+    return task
+
+
+def make_actor(here: Versions) -> type:
+    """Make what keeps a state, sent as code likewise."""
+    check, expected, paths = make_check(), tuple(here), list(sys.path)
+
+    class Actor:
+        def __init__(self) -> None:
+            self.state: dict[str, Any] = {}
+
+        def call(self, shared: list[Any]) -> Any:
+            wrong = check(expected)
+            if wrong is not None:
+                return wrong
+            from verirec.engine.ray_worker import of_state
+
+            return of_state(self.state, shared[0], paths)
+
+    return Actor
+
+
+def make_check() -> Callable[[tuple[Any, ...]], str | None]:
+    """Make what tells whether a worker has what this process has; it refers to nothing of verirec's."""
+
+    def check(expected: tuple[Any, ...]) -> str | None:
+        import socket
+
+        try:
+            from verirec.engine.worker import Versions, versions
+        except ImportError as error:
+            return f"the Ray worker on {socket.gethostname()} has no verirec to work with ({error}): install it there"
+        apart = Versions(*expected).difference(versions())
+        if apart is None:
+            return None
+        return f"the Ray worker on {socket.gethostname()} has {apart}: install the same there"
+
+    return check
+
+
+def _knock(address: str) -> None:
+    """Raise `EngineError` for an address that does not answer as a Ray cluster does: Ray would wait for minutes."""
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise EngineError(f"a Ray address is HOST:PORT, such as ray:10.0.0.1:6379; got {address!r}")
+    try:
+        with socket.create_connection((host, int(port)), timeout=_ANSWER) as connection:
+            connection.sendall(_GREETING)
+            # The answer begins with settings too: three bytes of length, and their type.
+            if len(answer := connection.recv(9)) < 4 or answer[3] != _GREETING[27]:
+                raise EngineError(f"what answers at {address} is no Ray cluster")
+    except (OSError, OverflowError) as error:
+        raise EngineError(f"no Ray cluster answers at {address} ({error})") from None

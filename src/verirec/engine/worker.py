@@ -1,0 +1,159 @@
+"""What a worker does, whatever started it: parts one after the other, by one thread, and what came of them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from verirec.exceptions import EngineError, VerirecError, VerirecWarning, warn_caller
+from verirec.formatting import short
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+"""The environment of a worker: sums over threads depend on their number, and workers share the cores."""
+_MARK = "VERIREC_WORKER"
+
+
+def in_worker() -> bool:
+    """Whether this process works for another one: it then has one thread."""
+    return _MARK in os.environ
+
+
+def begin_worker() -> None:
+    """Turn this process into a worker."""
+    os.environ |= {_MARK: "1", **ONE_THREAD}
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
+class Reply(NamedTuple):
+    """What came of a request.
+
+    Parameters
+    ----------
+    found
+        The pickled result, or what was raised.
+    raised
+        Whether it was raised.
+    warned
+        Warnings on the way: message, category, file and line of each.
+    """
+
+    found: bytes
+    raised: bool
+    warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
+
+    def result(self) -> Any:
+        """Return what was found, or raise what was raised, after the warnings."""
+        for message, category, file, line in self.warned:
+            if issubclass(category, VerirecWarning):
+                warn_caller(message, category)
+            else:
+                warnings.warn_explicit(message, category, file, line)
+        found = pickle.loads(self.found)
+        if self.raised:
+            raise found
+        return found
+
+
+def answered(work: Callable[[], Any]) -> Reply:
+    """Do some work, and keep what it returns or raises and what it warns of."""
+    begin_worker()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found, raised = bytes(cloudpickle.dumps(work(), protocol=5)), False
+        except Exception as error:
+            found, raised = _pickled_error(error), True
+    return Reply(found, raised, tuple((str(one.message), one.category, one.filename, one.lineno) for one in caught))
+
+
+def _pickled_error(error: Exception) -> bytes:
+    """Pickle what was raised as it is, or what it says where that cannot be."""
+    if not isinstance(error, VerirecError):
+        error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)))
+    error.__cause__ = error.__context__ = error.__traceback__ = None
+    try:
+        found = cloudpickle.dumps(error)
+        pickle.loads(found)
+    except Exception:
+        found = cloudpickle.dumps(EngineError(f"a worker raised {type(error).__name__}: {error}"))
+    return bytes(found)
+
+
+def applied(function: Callable[[Any], Any], chunk: bytes) -> list[Any]:
+    """Apply a function to the parts of a message."""
+    return [function(part) for part in pickle.loads(chunk)]
+
+
+def sendable(what: str, value: Any) -> bytes:
+    """Pickle what is sent to a worker, or say what cannot be."""
+    with naming_what_stays(what):
+        return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+class naming_what_stays:
+    """Say in one line that something cannot be sent to another process."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (TypeError, pickle.PicklingError, AttributeError, RecursionError)):
+            # Ray tells at length what it looked at.
+            lines = str(error).splitlines()
+            reason = next((line for line in lines if "cannot pickle" in line), lines[0] if lines else type(error))
+            raise EngineError(
+                f"{self.what} cannot be sent to another process ({short(reason, max=200)}): take engine='serial'"
+            ) from None
+
+
+class Versions(NamedTuple):
+    """What must be the same everywhere for results to be the same."""
+
+    verirec: str
+    libraries: tuple[tuple[str, str], ...]
+
+    def difference(self, theirs: Versions) -> str | None:
+        """Say in what another's differ; `None` if in nothing. What one of both has not imported does not count."""
+        here, there = ({"verirec": one.verirec, **dict(one.libraries)} for one in (self, theirs))
+        apart = (name for name in here if there.get(name, here[name]) != here[name])
+        return next((f"{name} {there[name]} where this process has {here[name]}" for name in apart), None)
+
+
+def versions() -> Versions:
+    """Return this process's versions."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from verirec.engine.revision import revision
+
+    def found() -> Iterator[tuple[str, str]]:
+        for name in ("numpy", "scipy", "torch", "numba"):
+            try:
+                yield name, version(name)
+            except PackageNotFoundError:
+                yield name, "not installed"
+
+    return Versions(revision(), (("python", ".".join(map(str, sys.version_info[:2]))), *found()))
+
+
+def where() -> str:
+    """Name the machine, for messages."""
+    return socket.gethostname()
+
+
+def reissued(replies: Iterable[Reply]) -> Iterator[Any]:
+    """Return the results of replies, a message's parts one by one."""
+    for reply in replies:
+        yield from reply.result()

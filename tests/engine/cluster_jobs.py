@@ -1,0 +1,78 @@
+"""Jobs on a cluster of several nodes of this machine, each with a small store of its own; run as a process of its own.
+
+Prints a line for each job: what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+
+from verirec.engine import Ray
+from verirec.exceptions import VerirecError
+
+STORE = 80 << 20
+
+
+def slow(part):
+    time.sleep(0.4)
+    return np.random.default_rng(part).normal(size=200_000)
+
+
+def lose_a_node(cluster, node, engine):
+    """End a node while its parts are under way; the results are large enough to have been on it."""
+    expected = [slow(part) for part in range(10)]
+    found = []
+    for number, one in enumerate(engine.map(slow, range(10))):
+        found.append(one)
+        if number == 1:
+            cluster.remove_node(node, allow_graceful=False)
+    same = all(np.array_equal(one, two) for one, two in zip(found, expected, strict=True))
+    return "the same" if same and len(found) == 10 else "other"
+
+
+def overflow(engine):
+    """Send a function of more than the store has room for, and get back more than that."""
+    held = np.arange(15_000_000.0)
+    found = [float(one.sum()) for one in engine.map(lambda part: held[: part * 2_500_000] + 1.0, range(1, 6))]
+    return "the same" if found == [float((held[: part * 2_500_000] + 1.0).sum()) for part in range(1, 6)] else "other"
+
+
+def without_package(cluster, folder):
+    """Work on a node whose Python has no verirec."""
+    (folder / "verirec").mkdir()
+    (folder / "verirec" / "__init__.py").write_text("raise ImportError('there is none')\n")
+    os.environ["PYTHONPATH"] = str(folder)
+    cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    return refused(Ray())
+
+
+def refused(engine):
+    try:
+        return str(list(engine.map(abs, [-1])))
+    except VerirecError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def main(folder):
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE})
+    try:
+        nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(2)]
+        ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+        print("node lost:", lose_a_node(cluster, nodes[0], Ray()), flush=True)
+        print("overflow:", overflow(Ray()), flush=True)
+        cluster.remove_node(nodes[1], allow_graceful=False)
+        print("no package:", without_package(cluster, folder), flush=True)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

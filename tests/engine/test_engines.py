@@ -1,0 +1,150 @@
+"""Engines: results in the order of the parts, errors and warnings as they are, lost workers' parts done again."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from engine_work import (
+    end_always,
+    end_host,
+    end_once,
+    recall,
+    refuse_five,
+    remember,
+    squares,
+    threads,
+    warn_of_two,
+)
+
+from verirec.engine import Processes, Ray, as_engine, current_engine, running_on
+from verirec.engine.worker import Versions
+from verirec.exceptions import DataError, EngineError, OverlapWarning, ParameterError, WorkerEndedError
+
+pytestmark = [
+    # What Ray itself warns of is not ours.
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.xdist_group("ray"),
+]
+
+
+def test_results_are_in_the_order_of_the_parts(engine):
+    found = list(engine.map(squares, range(30)))
+    assert [len(one) for one in found] == list(range(30))
+    assert all(np.array_equal(one, squares(part)) for part, one in enumerate(found))
+    assert list(engine.map(squares, [])) == []
+
+
+def test_what_a_function_holds_is_sent_with_it(engine):
+    held = np.arange(100_000.0)
+    assert list(engine.map(lambda part: float(held[part]), [5, 7])) == [5.0, 7.0]
+
+
+def test_an_error_of_a_part_is_raised_as_it_is_and_the_engine_goes_on(engine):
+    with pytest.raises(DataError, match=r"^five is not to be had$"):
+        list(engine.map(refuse_five, range(20)))
+    assert list(engine.map(refuse_five, range(5))) == list(range(5))
+
+
+def test_warnings_reach_who_asked(engine):
+    with pytest.warns(OverlapWarning, match="two is few"):
+        assert list(engine.map(warn_of_two, range(4))) == [0, 1, 2, 3]
+
+
+def test_a_lost_workers_part_is_done_again(engine, tmp_path):
+    if engine.elsewhere:
+        assert list(engine.map(partial(end_once, str(tmp_path / "mark")), range(8))) == [2 * part for part in range(8)]
+        assert (tmp_path / "mark").exists()
+
+
+def test_a_part_that_ends_every_worker_is_named_in_one_line():
+    with Processes(1) as engine, pytest.raises(WorkerEndedError, match=r"^a worker was ended.*use fewer workers$"):
+        list(engine.map(end_always, [0]))
+
+
+def test_workers_have_one_thread(engine):
+    if engine.elsewhere:
+        assert set(engine.map(threads, range(4))) == {(1, "1")}
+
+
+def test_what_cannot_be_sent_is_said_in_one_line(engine):
+    lock = threading.Lock()
+    if engine.elsewhere:
+        with pytest.raises(EngineError, match=r"^the work cannot be sent .*lock.*engine='serial'$"):
+            list(engine.map(lambda part: lock, [0]))
+
+
+def test_hosts_keep_their_state_and_say_when_it_is_lost(engine):
+    hosts = engine.hosts(2)
+    try:
+        assert [host.begin(remember, "a", number)() for number, host in enumerate(hosts)] == [1] * len(hosts)
+        assert [host.begin(recall, "a")() for host in hosts] == list(range(len(hosts)))
+        with pytest.raises(KeyError):
+            hosts[0].begin(recall, "b")()
+        if engine.elsewhere:
+            with pytest.raises(WorkerEndedError):
+                hosts[0].begin(end_host)()
+    finally:
+        for host in hosts:
+            host.end()
+
+
+def test_the_engine_in_use_is_the_one_that_was_named_last():
+    assert current_engine().name == "serial"
+    with running_on("processes", 2) as outer, running_on(None) as inner:
+        assert inner is outer is current_engine()
+    assert current_engine().name == "serial"
+
+
+@pytest.mark.parametrize("named", ["threads", "", 3, "processes:2"])
+def test_engines_that_are_none_are_refused(named):
+    with pytest.raises(ParameterError, match=r'^engine must be "serial"'):
+        as_engine(named)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, 1_000])
+def test_numbers_of_workers_that_are_none_are_refused(workers):
+    for name in ("processes", "ray"):
+        with pytest.raises(ParameterError, match=r"^workers must be a whole number from 1 to 256"):
+            as_engine(name, workers)
+
+
+def test_a_ray_address_that_does_not_answer_is_said_at_once():
+    pytest.importorskip("ray")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    for address, told in (
+        (f"127.0.0.1:{port}", "no Ray cluster answers at"),
+        ("nowhere", "a Ray address is HOST:PORT"),
+    ):
+        with pytest.raises(EngineError, match=f"^{told}"):
+            Ray(address)._connect(pytest.importorskip("ray"))
+
+
+def test_what_answers_and_is_no_ray_cluster_is_called_so():
+    ray = pytest.importorskip("ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(EngineError, match=r"^what answers at .* is no Ray cluster$"):
+            Ray(f"127.0.0.1:{server.getsockname()[1]}")._connect(ray)
+
+
+def test_workers_of_another_version_are_named_by_what_differs():
+    here = Versions("0.1.0+a", (("numpy", "2.0"), ("torch", "2.6")))
+    assert here.difference(here) is None
+    assert here.difference(here._replace(verirec="0.1.0+b")) == "verirec 0.1.0+b where this process has 0.1.0+a"
+    other = here._replace(libraries=(("numpy", "2.0"), ("torch", "2.5")))
+    assert here.difference(other) == "torch 2.5 where this process has 2.6"
