@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spread by work: a worker that is done takes over what another has not begun.
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-plain lint format bench bench-docs clean
+.PHONY: demo test test-all test-plain lint format bench bench-docs torture torture-docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
@@ -43,6 +43,14 @@ bench: $(VENV)/.dev
 
 bench-docs: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed.page
+
+# Odd input to every public entry, kills and failing disks: about twenty minutes on two cores; SECONDS=60 for a short form,
+# ONLY="fuzz" for a part, SEED=7 for other draws. docs/reliability.md is written from the file.
+torture: $(VENV)/.dev
+	$(BIN)/python -m torture $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+torture-docs: $(VENV)/.dev
+	$(BIN)/python -m torture.page
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --editable .

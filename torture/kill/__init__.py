@@ -1,0 +1,1 @@
+"""Kills and failing disks: what every verb that writes leaves behind."""

@@ -1,0 +1,94 @@
+"""Verbs that write, each on a log so small that a run takes a blink."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+ROWS = "user,item,rating\n" + "".join(f"u{row % 9},i{row // 9},{row * 7 % 5 % 2}\n" for row in range(63))
+SCORES = "user,item,score\n" + "".join(f"u{row % 9},i{row // 9},0.{row % 8 + 1}\n" for row in range(63))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A verb: its words, where OUT is the place that it writes to, and words that are added to run it once more."""
+
+    name: str
+    words: tuple[str, ...]
+    again: tuple[str, ...] = ()
+    resumes: bool = False
+
+
+JOBS = (
+    Job("train", ("train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epochs=6", "--set", "solver=gradient",
+                  "--set", "validation=0", "--out", "OUT"), ("--force",), resumes=True),
+    Job("plan", ("plan", "log.csv", "--predictions", "a=scores.csv", "--budget", "12", "--out", "OUT/plan.csv")),
+    Job("recommend", ("recommend", "model", "--all-users", "-k", "3", "--out", "OUT/list.csv")),
+    Job("recommend json", ("recommend", "model", "--all-users", "-k", "3", "--out", "OUT/list.json")),
+    Job("assess", ("assess", "log.csv", "--predictions", "a=scores.csv", "--out", "OUT")),
+    Job("tune", ("tune", "log.csv", "--method", "mf", "--trials", "2", "--folds", "2", "--set", "dim=1", "--set", "epochs=2",
+                 "--out", "OUT"), ("--force",), resumes=True),
+)  # fmt: skip
+
+
+def prepare(home: Path) -> None:
+    """Write what the verbs read."""
+    (home / "log.csv").write_text(ROWS)
+    (home / "scores.csv").write_text(SCORES)
+    code, said = run_verb(
+        ["train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epochs=2", "--out", "model"], home
+    )
+    if code:
+        raise RuntimeError(said)
+
+
+def run_verb(words: list[str], home: Path) -> tuple[int, str]:
+    """Run a verb in this process, in a folder; give the exit code and what it said on stderr."""
+    from verirec.cli import main as command_line
+
+    os.chdir(home)
+    before, sys.argv = sys.argv, ["verirec", *words]
+    said = io.StringIO()
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(said):
+            command_line.main()
+        return 0, said.getvalue()
+    except SystemExit as ended:
+        return int(ended.code or 0), said.getvalue()
+    finally:
+        sys.argv = before
+
+
+def words_of(job: Job, out: Path, *more: str) -> list[str]:
+    """Return the words, with the place to write to."""
+    return [word.replace("OUT", str(out)) for word in job.words] + [*more]
+
+
+def contents(out: Path) -> dict[str, str]:
+    """Return what a place holds, by checksums; temporary files and checkpoints are no outputs."""
+    return {
+        str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(out.rglob("*"))
+        if file.is_file() and not file.name.startswith((".", "checkpoint"))
+    }
+
+
+def in_child(work: Callable[[], int], *, started: Callable[[int], None] = lambda process: None) -> int:
+    """Do something in a fork of this warm process; give its exit code, negative for a signal."""
+    process = os.fork()
+    if process == 0:
+        code = 70
+        try:
+            code = work()
+        except BaseException as error:
+            os.write(2, f"torture: {type(error).__name__}: {error}\n".encode())
+        finally:
+            os._exit(code)
+    started(process)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
