@@ -125,9 +125,9 @@ class Results:
         return list(dict.fromkeys(one.revision for one in self.cases.values()))
 
     def save(self, path: Path) -> None:
-        """Write the JSON file, figures to a microsecond and a kilobyte."""
+        """Write the JSON file, figures to a microsecond and a kilobyte; null is what was not measured."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(_rounded(asdict(self)), indent=1) + "\n")
+        path.write_text(json.dumps(_rounded(asdict(self)), indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:
@@ -143,7 +143,11 @@ class Results:
 
 
 def _result(found: dict[str, Any]) -> Result:
-    return Result(**found | {"targets": [Target(**one) for one in found["targets"]]})
+    rounds = {
+        name: {measure: [math.nan if one is None else one for one in figures] for measure, figures in measured.items()}
+        for name, measured in found["rounds"].items()
+    }
+    return Result(**found | {"targets": [Target(**one) for one in found["targets"]], "rounds": rounds})
 
 
 def _rounded(value: Any) -> Any:
@@ -151,7 +155,9 @@ def _rounded(value: Any) -> Any:
         return {key: _rounded(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_rounded(one) for one in value]
-    return round(value, 6) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, 6)
+    return value
 
 
 def machine() -> dict[str, Any]:

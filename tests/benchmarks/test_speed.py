@@ -219,3 +219,14 @@ def test_a_machine_has_no_name():
 def test_examples_hold(module):
     assert doctest.testmod(module).attempted
     assert not doctest.testmod(module).failed
+
+
+def test_what_was_not_measured_is_null_in_the_file_and_not_a_number_when_read(tmp_path):
+    rounds = {"ours": {"cpu": [1.0], "wall": [1.0], "extra_gb": [float("nan")], "others": [float("nan")]}}
+    results = Results({}, {})
+    results.add(Result("a/b", "", "", rounds, {}, [], None, "abc"))
+    results.save(tmp_path / "bench.json")
+    assert "NaN" not in (tmp_path / "bench.json").read_text()
+    read = Results.load(tmp_path / "bench.json").cases["a/b"]
+    assert math.isnan(read.least("ours", "extra_gb"))
+    assert read.busy == 0.0
