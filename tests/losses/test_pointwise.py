@@ -65,6 +65,22 @@ def test_the_log_loss_of_logits_is_softplus_however_large_they_are(logits):
     assert given_.tolist() == logits
 
 
+@given(st.lists(st.floats(-800, 800), max_size=70), st.sampled_from([(np.float64, 1e-15), (np.float32, 1e-7)]))
+def test_totals_halfway_between_the_classes_are_those_of_single_logits(logits, precision):
+    dtype, within = precision
+    given_ = np.array([logits, logits[::-1]], dtype).reshape(2, -1)
+    found = get_loss("log").halfway_totals(given_)
+    exact = math.fsum((softplus(z) + softplus(-z)) / 2 for z in given_[0].tolist())
+    assert found.dtype == np.float64
+    assert found.tolist() == pytest.approx([exact, exact], rel=within, abs=within * (1 + len(logits)))
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+def test_totals_of_logits_that_are_no_numbers_are_refused(wrong):
+    with pytest.raises(PredictionError, match=r"^the logits of predictions must be finite"):
+        get_loss("log").halfway_totals(np.array([[0.0] * 20, [0.0] * 19 + [wrong]]))
+
+
 @pytest.mark.parametrize(
     "loss", ["squared", "absolute", lambda f, y: np.abs(f - y)], ids=["squared", "absolute", "own"]
 )

@@ -33,10 +33,6 @@ class CellValues(ABC):
         """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
         return None
 
-    def walked_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
-        """Return `cell_logits` for sums over many cells: in single precision where they are made of such numbers."""
-        return self.cell_logits(users, items)
-
     @property
     def covered(self) -> npt.NDArray[np.int64] | None:
         """The cells that have a value, by `cell_keys` in ascending order, where not all have one; else `None`."""
@@ -197,4 +193,4 @@ def _run(positions: Positions) -> slice | Positions:
 
 
 def _is_run(positions: Positions) -> bool:
-    return len(positions) > 0 and bool((np.diff(positions) == 1).all())
+    return len(positions) > 0 and bool((positions[1:] - positions[:-1] == 1).all())

@@ -91,10 +91,8 @@ class LinkedFactors(FactorCells):
             return None
         return super().cells(users, items).astype(np.float64, copy=False)
 
-    def walked_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
-        """Return the sums of a rectangle in the precision of the factors, if there is a link."""
-        if self.link == "identity":
-            return None
+    def walked_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the sums of a rectangle in the precision of the factors: for sums over many cells."""
         sums = self.products(users, items)
         sums += self.user_constants[users].astype(sums.dtype, copy=False)
         sums += (self.item_constants[items] + self.constant).astype(sums.dtype, copy=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,23 @@ _SCORES_HINT: Final = (
     "; these look like scores or ratings: calibrate makes probabilities of them, and how they rank can be judged as "
     "they are"
 )
+
+
+class KnownDifferences(NamedTuple):
+    """What makes a walk over the grid short: of two losses a cell, only one is left to add up.
+
+    Parameters
+    ----------
+    by_user, by_item
+        Sums of l(f, 1) - l(f, 0) over all pairs.
+    halfway_totals
+        Gives the sums over a rectangle's items of [l(f, 0) + l(f, 1)] / 2: cells in the precision of the factors, sums
+        in double precision.
+    """
+
+    by_user: Array
+    by_item: Array
+    halfway_totals: Callable[[Positions, Positions], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,37 +79,25 @@ class CellLosses:
         Where predictions are made of logits these are used as they are: a probability of a logit above 37 is 1, and its
         log loss infinite, while that of the logit is not.
         """
-        return self._of(self.predictions.cell_logits, users, items)
-
-    def walked(self, users: Positions, items: Positions) -> tuple[Array, Array]:
-        """Return both for a rectangle whose cells are added up: in single precision if the logits are made in it.
-
-        Add them up in double precision.
-        """
-        return self._of(self.predictions.walked_logits, users, items)
-
-    def _of(
-        self, logits_of: Callable[[Positions, Positions], npt.NDArray[Any] | None], users: Positions, items: Positions
-    ) -> tuple[Array, Array]:
         if self.loss.from_logits is not None and self.clip is None:
-            logits = logits_of(users, items)
+            logits = self.predictions.cell_logits(users, items)
             if logits is not None:
                 return self.loss.from_logits(logits)
         positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
         return negative, positive - negative
 
-    def difference_totals(self) -> tuple[Array, Array] | None:
+    def known_differences(self) -> KnownDifferences | None:
         """Return the sums of l(f, 1) - l(f, 0) by user and by item, if they can be had without visiting all pairs.
 
         So it is of the log loss of logistic factors: there it is minus the logit, whose sums follow from the factors'.
         """
-        given = self.predictions
-        if not (self.loss.logit_difference and self.clip is None):
+        given, totals = self.predictions, self.loss.halfway_totals
+        if totals is None or self.clip is not None:
             return None
         if not (isinstance(given, LinkedFactors) and given.link == "logistic"):
             return None
         by_user, by_item = given.side_totals()
-        return -by_user, -by_item
+        return KnownDifferences(-by_user, -by_item, lambda users, items: totals(given.walked_logits(users, items)))
 
     def _clipped(self, values: npt.NDArray[Any]) -> Array:
         if self.clip is None:

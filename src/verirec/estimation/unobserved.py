@@ -14,7 +14,7 @@ from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
-from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.cell_losses import CellLosses, KnownDifferences
 from verirec.exceptions import PredictionError
 from verirec.nuisance.imputation import Additive
 
@@ -115,16 +115,6 @@ def visit_unobserved(
     other_users, other_items = np.divmod(left_out, n_items)
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
-    def visit(strip: list[Block]) -> tuple[slice, Array, Array, Array]:
-        inside = slice(strip[0][0][0], strip[-1][0][-1] + 1)
-        of_users, of_items = np.zeros((2, inside.stop - inside.start)), np.zeros(n_items)
-        for users, items in strip:
-            negative, difference = losses.walked(users[:, None], items[None, :])
-            of_users[0, users - inside.start] += negative.sum(axis=1, dtype=np.float64)
-            of_users[1, users - inside.start] += difference.sum(axis=1, dtype=np.float64)
-            of_items[items] += difference.sum(axis=0, dtype=np.float64)
-        return inside, *of_users, of_items
-
     def weighted_by_user(by_item: Array) -> Array:
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
         weighted = np.zeros(n_users)
@@ -139,19 +129,56 @@ def visit_unobserved(
             weighted[users] += sums
         return weighted
 
-    other = losses.of_rows(other_users, other_items)
-    negative = -totals(log.users, row_if_negative, n_users) - totals(other_users, other[0], n_users)
-    by_user = -totals(log.users, row_difference, n_users) - totals(other_users, other[1], n_users)
-    by_item = -totals(log.items, row_difference, n_items) - totals(other_items, other[1], n_items)
     try:
-        for inside, *sums in grid.map_strips(visit, parallel=parallel):
-            negative[inside] += sums[0]
-            by_user[inside] += sums[1]
-            by_item += sums[2]
+        negative, by_user, by_item = _all_totals(losses, grid)
     except PredictionError:
         losses.check_grid()
         raise
+    other = losses.of_rows(other_users, other_items)
+    negative -= totals(log.users, row_if_negative, n_users) + totals(other_users, other[0], n_users)
+    by_user -= totals(log.users, row_difference, n_users) + totals(other_users, other[1], n_users)
+    by_item -= totals(log.items, row_difference, n_items) + totals(other_items, other[1], n_items)
     return Unobserved(negative, by_user, by_item, weighted_by_user)
+
+
+def _all_totals(losses: CellLosses, grid: Grid) -> tuple[Array, Array, Array]:
+    """Walk over all pairs: sums of l(f, 0) by user, and of l(f, 1) - l(f, 0) by user and by item."""
+    n_users, n_items = grid.shape
+    known = losses.known_differences()
+    if known is not None:
+        return _halfway_totals(known, grid) - known.by_user / 2, known.by_user, known.by_item
+
+    def visit(strip: list[Block]) -> tuple[slice, Array, Array, Array]:
+        inside = slice(strip[0][0][0], strip[-1][0][-1] + 1)
+        of_users, of_items = np.zeros((2, inside.stop - inside.start)), np.zeros(n_items)
+        for users, items in strip:
+            negative, difference = losses.cells(users[:, None], items[None, :])
+            of_users[0, users - inside.start] += negative.sum(axis=1)
+            of_users[1, users - inside.start] += difference.sum(axis=1)
+            of_items[items] += difference.sum(axis=0)
+        return inside, *of_users, of_items
+
+    by_user, by_item = np.zeros((2, n_users)), np.zeros(n_items)
+    for inside, *of_users, of_items in grid.map_strips(visit, parallel=losses.parallel):
+        by_user[:, inside] += of_users
+        by_item += of_items
+    return by_user[0], by_user[1], by_item
+
+
+def _halfway_totals(known: KnownDifferences, grid: Grid) -> Array:
+    """Walk over all pairs for half of l(f, 0) + l(f, 1) alone, added up by user: all else is known without a visit."""
+
+    def visit(strip: list[Block]) -> tuple[slice, Array]:
+        inside = slice(strip[0][0][0], strip[-1][0][-1] + 1)
+        of_users = np.zeros(inside.stop - inside.start)
+        for users, items in strip:
+            of_users[users - inside.start] += known.halfway_totals(users[:, None], items[None, :])
+        return inside, of_users
+
+    by_user = np.zeros(grid.shape[0])
+    for inside, of_users in grid.map_strips(visit):
+        by_user[inside] += of_users
+    return by_user
 
 
 def sample_unobserved(
@@ -204,10 +231,10 @@ def _known_differences(
     And the slope of l(f, 0) by minus that: the mean prediction. It is that of the logged pairs, settled before anything
     is drawn, so that it makes no bias.
     """
-    known = losses.difference_totals()
+    known = losses.known_differences()
     if known is None:
         return None
-    (by_user, by_item), of_log = known, losses.of_rows(log.users, log.items)[1]
+    by_user, by_item, of_log = known.by_user, known.by_item, losses.of_rows(log.users, log.items)[1]
     others = np.divmod(left_out, log.n_items)
     for (users, items), difference in (((log.users, log.items), of_log), (others, losses.of_rows(*others)[1])):
         by_user = by_user - totals(users, difference, log.n_users)

@@ -33,8 +33,9 @@ class Loss:
         The smallest value that it can have.
     from_logits
         l(f, 0) and l(f, 1) - l(f, 0) as a function of the logit of f, where that is finite for every logit.
-    logit_difference
-        Whether l(f, 1) - l(f, 0) is minus the logit.
+    halfway_totals
+        Sums of [l(f, 0) + l(f, 1)] / 2 by row of a rectangle of logits, where l(f, 1) - l(f, 0) is minus the logit: the
+        sums of both losses follow.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class Loss:
     open_unit_interval: bool = False
     least: float = -np.inf
     from_logits: Callable[[Array], tuple[Array, Array]] | None = None
-    logit_difference: bool = False
+    halfway_totals: Callable[[npt.NDArray[Any]], Array] | None = None
 
     def of(self, predictions: Array, labels: npt.NDArray[Any]) -> Array:
         """Return l(f, y) elementwise; `predictions` and `labels` (0/1) have one shape."""
@@ -104,6 +105,9 @@ def _finite_sum(*arrays: Array) -> bool:
     return any(np.isfinite(sum(one.sum(dtype=dtype) for one in arrays)) for dtype in (arrays[0].dtype, np.float64))
 
 
+_TOO_LARGE: Final = "the logits of predictions must be finite, and so must their sum; factors are too large"
+
+
 def _log_from_logits(logits: Array) -> tuple[Array, Array]:
     # softplus(z) = max(z, 0) + log(1 + exp(-|z|)), in place; log1p would take several times as long for 1e-16.
     # In the precision of the logits.
@@ -115,14 +119,35 @@ def _log_from_logits(logits: Array) -> tuple[Array, Array]:
         np.log(negative, out=negative)
         negative += np.maximum(logits, 0)
         if not _finite_sum(negative, logits):
-            raise PredictionError(
-                "the logits of predictions must be finite, and so must their sum; factors are too large"
-            )
+            raise PredictionError(_TOO_LARGE)
     return negative, -logits
 
 
+_FOLDED: Final = 16
+"""Factors between 1 and 2 that are multiplied before a logarithm is taken: their product is below 2^16."""
+
+
+def _log_halfway_totals(logits: npt.NDArray[Any]) -> Array:
+    # log(2 cosh(z/2)) = |z|/2 + log(1 + exp(-|z|)), with one logarithm for many cells; in the precision of the logits,
+    # and added up in double.
+    with np.errstate(all="ignore"):
+        folded = np.abs(logits)
+        totals: Array = folded.sum(axis=1, dtype=np.float64) / 2
+        np.negative(folded, out=folded)
+        np.exp(folded, out=folded)
+        folded += 1
+        width = logits.shape[1] // _FOLDED
+        whole, rest = folded[:, : width * _FOLDED], folded[:, width * _FOLDED :]
+        products = np.multiply.reduce(whole.reshape(len(logits), _FOLDED, width), axis=1)
+        for part in (products, rest):
+            totals += np.log(part).sum(axis=1, dtype=np.float64)
+    if not np.isfinite(totals).all():
+        raise PredictionError(_TOO_LARGE)
+    return totals
+
+
 LOSSES: Final[dict[str, Loss]] = {
-    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits, logit_difference=True),
+    "log": Loss("log", _log_if_positive, _log_if_negative, True, 0.0, _log_from_logits, _log_halfway_totals),
     "squared": Loss("squared", lambda f: (1 - f) ** 2, lambda f: f**2, least=0.0),
     "absolute": Loss("absolute", lambda f: np.abs(1 - f), lambda f: np.abs(f), least=0.0),
 }
