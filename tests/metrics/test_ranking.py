@@ -13,7 +13,7 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 from plain_formulas import ranking as plain
 from refusals import check_refusal
 from verirec.exceptions import DataError, LabelError, OneClassWarning, ParameterError, PredictionError
-from verirec.metrics import UserRankings, auc
+from verirec.metrics import UserRankings, auc, ranking
 
 CONVENTIONS = ("paper", "usual")
 NAMES = tuple(plain.METRICS)
@@ -54,6 +54,15 @@ def test_every_metric_is_its_mean_over_all_orders_of_tied_items(rows, k):
         for convention in CONVENTIONS
     }
     assert same(every_metric(users, labels, scores, k), expected | {"auc": plain.auc(labels, scores)})
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_how_many_rows_are_sorted_at_a_time_changes_nothing(monkeypatch, rows):
+    random = np.random.default_rng(0)
+    given_ = random.integers(40, size=500), random.integers(2, size=500), random.integers(9, size=500) / 8
+    at_once = every_metric(*given_, 3)
+    monkeypatch.setattr(ranking, "_AT_A_TIME", rows)
+    assert every_metric(*given_, 3) == at_once
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, 40])

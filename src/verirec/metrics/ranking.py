@@ -7,7 +7,7 @@ tie the tie's mean label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -22,8 +22,9 @@ Convention = Literal["paper", "usual"]
 """What becomes of users without a positive. "paper": they count, with an NDCG of 1 and a Recall of 0, as the paper's
 family of code does. "usual": they are left out."""
 
-_LARGEST_USER: Final = 2**31 - 1
-"""Users numbered beyond this are renumbered, so that a user and a rank fit one 64-bit integer."""
+_AT_A_TIME: Final = 1 << 14
+"""Rows that are sorted at a time; their users are numbered by 16 bits."""
+_SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
@@ -45,9 +46,8 @@ def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     """
     truth, values = checked_labels(labels), checked_scores(scores)
     same_length(truth, values)
-    order, tie = _ties(values)
     warn_of_one_class(truth)
-    return _auc(truth, order, tie)
+    return _auc(truth, values)
 
 
 def warn_of_one_class(labels: npt.NDArray[np.int8]) -> None:
@@ -81,22 +81,19 @@ class UserRankings:
         same_length(truth, values)
         if who.shape != truth.shape:
             raise DataError(f"there must be one user a label, shape {truth.shape}; got {who.shape}")
-        if who.min() < 0 or who.max() > _LARGEST_USER:
-            who = np.unique(who, return_inverse=True)[1]
-        score_order, tie = _ties(values)
-        self.auc = _auc(truth, score_order, tie)
-        best_first = tie[-1] - tie
-        rank = np.empty(len(truth), np.int64)
-        rank[score_order] = best_first
-        # One sort by (user, score): `best_first` numbers the distinct scores, so that the two fit one integer.
-        key = who.astype(np.int64) * (int(tie[-1]) + 1) + rank
-        order = np.argsort(key)
-        starts_user = _starts(who[order])
-        self._user_of_row = np.cumsum(starts_user) - 1
-        first_row = np.flatnonzero(starts_user)
-        self._place = np.arange(len(truth)) - first_row[self._user_of_row]
-        self._positives = np.add.reduceat(truth[order], first_row, dtype=np.float64)
-        self._expected_label = _tie_means(truth[order].astype(np.float64), _starts(key[order]))
+        self.auc = _auc(truth, values)
+        if (who[1:] < who[:-1]).any():
+            by_user = np.argsort(who, kind="stable")
+            who, truth, values = who[by_user], truth[by_user], values[by_user]
+        self._first_row = np.flatnonzero(_starts(who))
+        self._rows = np.diff(self._first_row, append=len(who))
+        self._positives = np.add.reduceat(truth, self._first_row, dtype=np.float64)
+        self._expected_label = np.empty(len(who))
+        for some in _users_at_a_time(self._first_row):
+            counts = self._rows[some]
+            rows = slice(self._first_row[some.start], self._first_row[some.start] + counts.sum())
+            own = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
+            self._expected_label[rows] = _expected_labels(own, truth[rows], values[rows])
 
     @property
     def n_users(self) -> int:
@@ -105,7 +102,7 @@ class UserRankings:
 
     def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
         r"""Return the mean NDCG@k: binary gain, discount :math:`1/\log_2(1 + rank)`, ideal the user's k best labels."""
-        depth = min(checked_depth(k), int(self._place.max()) + 1)
+        depth = min(checked_depth(k), int(self._rows.max()))
         discounts = 1 / np.log2(np.arange(2, depth + 2))
         ideal = np.append(0.0, np.cumsum(discounts))[np.minimum(self._positives, depth).astype(np.int64)]
         gained = self._top_sum(k, discounts)
@@ -125,11 +122,13 @@ class UserRankings:
 
     def _top_sum(self, k: int, by_place: Array | None = None) -> Array:
         """Sum expected labels over each user's first k places, each place with its factor."""
-        top = self._place < checked_depth(k)
-        gains = self._expected_label[top]
+        counted = np.minimum(self._rows, checked_depth(k))
+        first = np.cumsum(counted) - counted
+        place = np.arange(int(counted.sum())) - np.repeat(first, counted)
+        gains = self._expected_label[np.repeat(self._first_row, counted) + place]
         if by_place is not None:
-            gains = gains * by_place[self._place[top]]
-        return np.asarray(np.bincount(self._user_of_row[top], weights=gains, minlength=self.n_users), dtype=np.float64)
+            gains *= by_place[place]
+        return np.asarray(np.add.reduceat(gains, first))
 
     def _mean(self, per_user: Array, convention: str) -> float:
         if one_of("convention", convention, ("paper", "usual")) == "usual":
@@ -154,10 +153,21 @@ def checked_depths(k: Any) -> list[int]:
     return depths
 
 
-def _ties(scores: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sort the scores and number the distinct ones, lowest first: (order, number of each in that order)."""
-    order = np.argsort(scores)
-    return order, np.cumsum(_starts(scores[order])) - 1
+def _users_at_a_time(first_row: npt.NDArray[np.int64]) -> Iterator[slice]:
+    """Walk over users in runs of some `_AT_A_TIME` rows: what is sorted stays near the processor, however many rows."""
+    begun, n_users = 0, len(first_row)
+    while begun < n_users:
+        ended = int(np.searchsorted(first_row, first_row[begun] + _AT_A_TIME))
+        yield slice(begun, ended)
+        begun = ended
+
+
+def _expected_labels(users: npt.NDArray[np.uint16], labels: npt.NDArray[np.int8], scores: Array) -> Array:
+    """Sort rows by user and score, the best first; each has the mean label of its tie."""
+    order = np.argsort(-scores)
+    # By user within that: numbers of 16 bits are sorted by counting, in time that does not depend on their order.
+    order = order[np.argsort(users[order], kind="stable")]
+    return _tie_means(labels[order].astype(np.float64), _starts(scores[order]) | _starts(users))
 
 
 def _starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -175,13 +185,11 @@ def _tie_means(labels: Array, starts: npt.NDArray[np.bool_]) -> Array:
     return np.repeat(np.add.reduceat(labels, first) / size, size)
 
 
-def _auc(labels: npt.NDArray[np.int8], order: npt.NDArray[np.int64], tie: npt.NDArray[np.int64]) -> float:
-    """Count, for each tie, the negatives below it and half of those in it (the Mann-Whitney statistic)."""
-    sorted_labels = labels[order].astype(np.float64)
-    positives = np.bincount(tie, weights=sorted_labels)
-    negatives = np.bincount(tie, weights=1 - sorted_labels)
-    pairs = positives.sum() * negatives.sum()
+def _auc(labels: npt.NDArray[np.int8], scores: Array) -> float:
+    """Count, for each positive, the negatives below it and half of those that tie (the Mann-Whitney statistic)."""
+    positives, negatives = np.sort(scores[labels == 1]), np.sort(scores[labels == 0])
+    pairs = len(positives) * len(negatives)
     if pairs == 0:
         return float("nan")
-    below = np.cumsum(negatives) - negatives
-    return float((positives * (below + negatives / 2)).sum() / pairs)
+    below, up_to = (int(np.searchsorted(negatives, positives, side).sum()) for side in _SIDES)
+    return (below + up_to) / (2 * pairs)
