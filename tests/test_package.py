@@ -34,7 +34,7 @@ def test_a_name_that_type_checkers_see_is_what_is_imported(name):
 
 def test_all_names_are_declared_and_listed():
     assert {*verirec.__all__} - {"__version__"} == {*DECLARED} - {
-        "assessment", "data", "engine", "estimation", "exceptions", "load", "losses", "methods", "nuisance",
+        "adapters", "assessment", "data", "engine", "estimation", "exceptions", "load", "losses", "methods", "nuisance",
     }  # fmt: skip
     assert {*DECLARED} <= {*dir(verirec)}
     assert {*DECLARED} == {*verirec._PACKAGES, *verirec._HOMES}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     # `as` says that they are for users too; they are not in __all__, so that `import *` takes neither torch nor `data`.
+    from verirec import adapters as adapters
     from verirec import assessment as assessment
     from verirec import data as data
     from verirec import engine as engine
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from verirec import methods as methods
     from verirec import metrics, simulate, theory
     from verirec import nuisance as nuisance
+    from verirec.adapters import Adapted, adapt
     from verirec.assessment import Assessment, assess
     from verirec.data import (
         Dataset,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PACKAGES = {
+    "adapters",
     "assessment",
     "data",
     "engine",
@@ -91,6 +94,7 @@ _PACKAGES = {
 }
 
 _NAMES = {
+    "adapters": "Adapted adapt",
     "assessment": "Assessment assess",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
     "split_unbiased",
@@ -112,6 +116,7 @@ _NAMES = {
 _HOMES = {name: package for package, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
+    "Adapted",
     "AnchorNoiseRates",
     "Assessment",
     "AuditNoiseRates",
@@ -144,6 +149,7 @@ __all__ = [
     "SuspectLabels",
     "UnbiasedSplit",
     "__version__",
+    "adapt",
     "assess",
     "calibrate",
     "compare",

@@ -92,6 +92,10 @@ class PredictionError(DataError):
     """Predictions have the wrong shape, do not cover a pair, or are not what the loss needs."""
 
 
+class AdapterError(PredictionError):
+    """A model of another library cannot be read: none that is known, or not as its adapter expects it."""
+
+
 class PropensityError(DataError):
     """Propensities are not probabilities above 0, are not known where they are needed, or cannot be fitted."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from verirec.cli.options import RankingOptions
 from verirec.data import FeedbackLog, PredictionsLike
+from verirec.data.top_lists import TopLists
 from verirec.estimation import Estimates, estimate, estimate_ranking
 from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
@@ -62,9 +63,9 @@ class Judge:
     audit: AuditSample | None = None
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
-        """Judge a recommender; scores of some pairs only rank nothing."""
+        """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
         ranking = self._ranking(name, predictions)
-        if self.ranking.ranking_only:
+        if self.ranking.ranking_only or isinstance(predictions, TopLists):
             return Judged(None, ranking)
         if self.ranking.calibrate is None or not need_calibration(predictions, self.pairs.log):
             return Judged(self._losses(name, predictions, self.pairs), ranking)

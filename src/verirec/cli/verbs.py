@@ -20,6 +20,7 @@ VERBS: Final = {
     "recommend": "Recommend items to users.",
     "methods": "List the methods that verirec train knows.",
     "datasets": "List the data sets: where each of them is, or how to get it.",
+    "adapters": "List the libraries whose models can be judged as they are.",
     "reproduce": "Rerun the paper's studies: Table 1 and Figure 1 as printed and done right, Table 2 tuned equally.",
 }
 """What each does, as the first line of its own help says."""

@@ -28,6 +28,10 @@ class CellValues(ABC):
     shape: tuple[int, int]
     parallel: ClassVar[bool] = True
     """Whether two threads may ask at once; False where a user's own code gives the values."""
+    ranks_only: ClassVar[bool] = False
+    """Whether the values say an order and nothing else: then they have no loss, and cannot be calibrated."""
+    unranked: ClassVar[float] = -np.inf
+    """Value of cells that have no place in a ranking; all above it have one."""
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
         """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""

@@ -41,10 +41,10 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_col
         raise _refusal(eager, id_columns) from None
 
 
-def arrow_columns(frame: Any, roles: Roles) -> tuple[pa.Table, Roles]:
-    """Settle which columns of a frame play which part, and bring those to Arrow."""
-    settled = roles.settle(_known_frame(frame, "the log").collect_schema().names())
-    return as_arrow(frame, "the log", settled.names(), (str(settled.user), str(settled.item))), settled
+def arrow_columns(frame: Any, roles: Roles, name: str = "the log") -> tuple[pa.Table, Roles]:
+    """Settle which columns of a frame play which part, and bring those to Arrow; `name` is what errors call it."""
+    settled = roles.settle(_known_frame(frame, name).collect_schema().names())
+    return as_arrow(frame, name, settled.names(), (str(settled.user), str(settled.item))), settled
 
 
 def _known_frame(frame: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import IdMap, encode_ids, find_spelt, is_text, refuse_missing, spelt
 from verirec.data.roles import Roles, ScoreRoles
+from verirec.data.top_lists import TopLists
 from verirec.exceptions import (
     EmptyLogError,
     FileFormatError,
@@ -30,41 +31,61 @@ Columns = Mapping[str, str | None]
 
 def read_scores(
     file: Path, roles: ScoreRoles, log: FeedbackLog, likely: Columns | None = None
-) -> tuple[Positions, Positions, Any]:
-    """Read (users, items, scores); rows of users and items that a log does not have are left out, with a warning.
+) -> tuple[Positions, Positions, Any] | TopLists:
+    """Read a file of predictions in any format that `read_log` takes; see `scores_of_table`.
 
     Parameters
     ----------
     file
-        In any format that `read_log` takes.
+        By the log's ids.
     roles, likely
         Of its columns: see `Roles.settle`.
     log
         Whose ids the file uses.
     """
     table, settled, ending = _read(file, roles, "predictions, unless .npy or .npz,", likely)
+    return scores_of_table(table, settled, log, file.name, ending)
+
+
+def scores_of_table(
+    table: pa.Table, settled: Roles, log: FeedbackLog, source: str, ending: str = ".parquet"
+) -> tuple[Positions, Positions, Any] | TopLists:
+    """Make (users, items, scores) of a table or, where its third column is a rank, `TopLists`.
+
+    Rows of users and items that a log does not have are left out, with a warning.
+
+    Parameters
+    ----------
+    table, settled
+        Columns, and the parts that they play.
+    log
+        Whose ids the table uses.
+    source, ending
+        What errors call the table, and how it was read: ids of text files may be integers.
+    """
     column = table[str(settled.rating)]
-    refuse_missing(column, f"{file.name}: {settled.rating}")
+    refuse_missing(column, f"{source}: {settled.rating}")
     if not is_number(column.type):
-        raise FileFormatError(f"{file.name}: {settled.rating} must be numbers; got {column.type}")
+        raise FileFormatError(f"{source}: {settled.rating} must be numbers; got {column.type}")
     infinite = int((~np.isfinite(column.to_numpy())).sum())
     if infinite:
-        raise FileFormatError(f"{file.name}: {settled.rating} has {infinite:,} values that are not finite")
-    sides = [find_side(side, table, settled, log, file, ending) for side in ("user", "item")]
+        raise FileFormatError(f"{source}: {settled.rating} has {infinite:,} values that are not finite")
+    sides = [find_side(side, table, settled, log, source, ending) for side in ("user", "item")]
     known = (sides[0].positions >= 0) & (sides[1].positions >= 0)
     for side in sides:
         if not (side.positions >= 0).any():
-            raise side.unknown_error(file, np.arange(len(known)))
+            raise side.unknown_error(source, np.arange(len(known)))
     if not known.any():
-        raise UnknownIdError(f"{file.name}: no row has both a user and an item of the log")
-    scores = column.to_numpy()
-    if known.all():
-        return sides[0].positions, sides[1].positions, scores
-    warn_of_left_out(
-        f"{file.name}: {int((~known).sum()):,} of {len(known):,} rows",
-        {side.name: (side.unknown, side.first_unknown) for side in sides},
-    )
-    return sides[0].positions[known], sides[1].positions[known], scores[known]
+        raise UnknownIdError(f"{source}: no row has both a user and an item of the log")
+    if not known.all():
+        warn_of_left_out(
+            f"{source}: {int((~known).sum()):,} of {len(known):,} rows",
+            {side.name: (side.unknown, side.first_unknown) for side in sides},
+        )
+    users, items, scores = sides[0].positions[known], sides[1].positions[known], column.to_numpy()[known]
+    if isinstance(settled, ScoreRoles) and settled.says_ranks:
+        return TopLists(users, items, scores, log.shape)
+    return users, items, scores
 
 
 def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:
@@ -102,11 +123,11 @@ class Side:
         self.unknown = len(missing)
         self.first_unknown: list[Any] = ids.arrow(missing[np.argsort(first[missing])][:3]).to_pylist()
 
-    def unknown_error(self, file: Path, rows: npt.NDArray[np.int64], total: int | None = None) -> UnknownIdError:
+    def unknown_error(self, source: str, rows: npt.NDArray[np.int64], total: int | None = None) -> UnknownIdError:
         """Say which rows are of ids that the log does not have."""
         where = rows_in_words(rows, len(self.positions) if total is None else total)
         return UnknownIdError(
-            f"{file.name}: {self.column} is not in the log in {where}; the first is {short(self.first_unknown[0])}"
+            f"{source}: {self.column} is not in the log in {where}; the first is {short(self.first_unknown[0])}"
         )
 
 
@@ -119,12 +140,12 @@ def _read(file: Path, roles: Roles, kind: str, likely: Columns | None) -> tuple[
 
 
 def find_side(
-    side: str, table: pa.Table, settled: Roles, log: FeedbackLog, file: Path, ending: str, *, escaped: bool = False
+    side: str, table: pa.Table, settled: Roles, log: FeedbackLog, source: str, ending: str, *, escaped: bool = False
 ) -> Side:
     """Look a column up; in lists of our own making an apostrophe stands before ids that a spreadsheet would run."""
     column = str(getattr(settled, side))
     catalogue: IdMap = getattr(log, f"{side}_ids")
-    name = f"{file.name}: {column}"
+    name = f"{source}: {column}"
     # In text "12" is what the log says it is: an integer if all of its ids are, else a string.
     from_text = ending != ".parquet" and pa.types.is_integer(catalogue.arrow().type)
     given = spelt(table[column]) if ending != ".parquet" and not from_text else table[column]

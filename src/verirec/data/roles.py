@@ -114,13 +114,21 @@ class Roles:
 
 @dataclass(frozen=True)
 class ScoreRoles(Roles):
-    """Columns of a file of predictions."""
+    """Columns of predictions: scores of pairs or, where there is a rank and no score is named, top-k lists."""
 
     usual_names = _USUAL_NAMES | {
-        "rating": frozenset(["score", "scores", "prediction", "predictions", "predicted", "probability", "rating"])
+        "rating": frozenset(
+            ["score", "scores", "prediction", "predictions", "predicted", "probability", "rating", "rank"]
+        )
     }
+    preferred = frozenset(["rank"])
     rating_word = "score"
     takes_delimiter = False
+
+    @property
+    def says_ranks(self) -> bool:
+        """Whether the third column is a rank, lower the better."""
+        return self.rating is not None and _plain(self.rating) in self.preferred
 
 
 @dataclass(frozen=True)

@@ -169,11 +169,12 @@ class _AnsweredRows:
                     f"or empty the {label}"
                 )
         sides = [
-            find_side(side, self.table, self.settled, log, self.file, ending, escaped=True) for side in ("user", "item")
+            find_side(side, self.table, self.settled, log, self.file.name, ending, escaped=True)
+            for side in ("user", "item")
         ]
         for side in sides:
             if (side.positions < 0).any():
-                raise side.unknown_error(self.file, self.rows[side.positions < 0], self.total)
+                raise side.unknown_error(self.file.name, self.rows[side.positions < 0], self.total)
         return sides[0].positions, sides[1].positions
 
     def refuse_unlogged(self, keys: npt.NDArray[np.int64], log: FeedbackLog) -> None:

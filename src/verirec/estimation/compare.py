@@ -8,6 +8,7 @@ from typing import Any
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
+from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import Noise, checked_sample
@@ -72,6 +73,9 @@ def compare(
     True
     """
     level = checked_confidence(confidence)
+    (first, second), log, propensities, noise_rates, audit = enter(
+        [first, second], log, propensities, noise_rates, audit, random_state
+    )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.

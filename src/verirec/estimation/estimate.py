@@ -11,6 +11,7 @@ from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
+from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
 from verirec.estimation.inputs import Noise, checked_sample, checked_user_groups
@@ -62,9 +63,9 @@ def estimate(
     Parameters
     ----------
     predictions
-        A dense array (n_users, n_items), (users, items, scores) by position, a function of (users, items), `Factors`
-        or (U, V[, b_u, b_i]). Estimators without an imputed part (naive, ome, ips, snips and their OME forms) ask for
-        the logged pairs only.
+        A dense array (n_users, n_items), (users, items, scores) by position, a function of (users, items), `Factors`,
+        (U, V[, b_u, b_i]), or a fitted model of another library (see `adapt`). Estimators without an imputed part
+        (naive, ome, ips, snips and their OME forms) ask for the logged pairs only.
     log
         n rows, of both classes.
     propensities
@@ -127,6 +128,9 @@ def estimate(
     one_of("interval", interval, ("delta", "bootstrap"))
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     groups = checked_user_groups(user_groups, log, interval)
+    (predictions,), log, propensities, noise_rates, audit = enter(
+        [predictions], log, propensities, noise_rates, audit, random_state
+    )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)

@@ -65,7 +65,6 @@ def ranking_by_log(
 
 def _formulas(values: CellValues, log: FeedbackLog, depths: list[int]) -> dict[str, Metric]:
     """Return the metrics as functions of the rows."""
-    own = values.at(log.users, log.items)
     standing = places(values, log, max(depths))
     in_top = int(np.isfinite(standing.above).sum())
     if in_top < FEW:
@@ -74,7 +73,10 @@ def _formulas(values: CellValues, log: FeedbackLog, depths: list[int]) -> dict[s
             "on them, and its intervals are not to be trusted",
             OverlapWarning,
         )
-    found: dict[str, Metric] = {"auc": lambda rows: auc(rows, own)}
+    found: dict[str, Metric] = {}
+    if not values.ranks_only:
+        own = values.at(log.users, log.items)
+        found["auc"] = lambda rows: auc(rows, own)
     for depth in depths:
         found |= at_depth(depth, standing)
     return found

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MAX_CELLS, Block, Grid
+from verirec.data.top_lists import TopLists
 from verirec.estimation.unobserved import BLOCK_CELLS
 from verirec.exceptions import PredictionError
 
@@ -26,19 +27,28 @@ class Places(NamedTuple):
         was not ranked; and how many the same, itself included. Shape (n,).
     scale
         How many users with rows each ranked one stands for: 1 where all of them are ranked.
+    lists
+        The users' lists, where these are all that is known of their rankings: they may be short.
     """
 
     above: Array
     tied: Array
     scale: float
+    lists: TopLists | None = None
+
+    def gained(self, by_place: Array) -> float | Array:
+        """Return what all items of a user gain together: of each user, shape (n_users,), where lists may be short."""
+        return float(by_place.sum()) if self.lists is None else self.lists.gained(by_place)
 
 
 def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int = MAX_CELLS) -> Places:
     """Find the places of the rows that are among their users' `depth` best.
 
     Only users with rows are ranked, as the others' places are not asked for; and a fixed random sample of these, where
-    all of their items are more than `max_cells` scores.
+    all of their items are more than `max_cells` scores. Of lists no walk is needed.
     """
+    if isinstance(values, TopLists):
+        return Places(values.places(log.users, log.items), np.ones(len(log)), 1.0, values)
     n_items = values.shape[1]
     above, tied = np.full(len(log), np.inf), np.ones(len(log))
     ranked, scale = _some(np.unique(log.users), max(max_cells // n_items, 1))

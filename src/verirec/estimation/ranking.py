@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from verirec.adapters.adapt import adapted
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.top_lists import TopLists
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.intervals import EstimateRange, checked_confidence
 from verirec.estimation.log_ranking import ranking_by_log
 from verirec.estimation.ranking_formulas import METRICS
 from verirec.estimation.results import Estimates
 from verirec.estimation.survey.ranking import ranking_by_survey
-from verirec.exceptions import ParameterError, SurveyWarning, warn_caller
+from verirec.exceptions import ParameterError, ScoreWarning, SurveyWarning, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.noise_rates import AuditSample
@@ -52,7 +54,8 @@ def estimate_ranking(
     Parameters
     ----------
     scores
-        As `estimate`'s predictions, for all pairs; only their order counts.
+        As `estimate`'s predictions, for all pairs; only their order counts. Or top-k lists, a frame with user, item and
+        rank: all but AUC can be told of these, as deep as they are. Places that a list leaves empty count as misses.
     log, propensities, noise_rates, audit, confidence
         As in `estimate`. Without noise rates and audit nothing is corrected for noise; with an audit its true labels
         are in all metrics of the log, which are then right whatever the noise is, if the propensities are.
@@ -75,7 +78,8 @@ def estimate_ranking(
     True
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
-    values = as_predictions(scores, judgeable(log).n_users, log.n_items)
+    values = as_predictions(adapted(scores, judgeable(log)), log.n_users, log.n_items)
+    _check_lists(values, depths)
     noise = checked_noise(noise_rates, log)
     what = "how well all items are ranked"
     if survey is None:
@@ -83,7 +87,8 @@ def estimate_ranking(
             raise ParameterError("exclude is for a survey, whose pairs say which are left; give survey=... too")
         return Estimates(ranking_by_log(values, log, propensities, noise, depths, level, audit=audit), what)
     found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
-    names = ["auc", *(f"{metric}@{depth}" for depth in depths for metric in METRICS)]
+    names = [f"{metric}@{depth}" for depth in depths for metric in METRICS]
+    names = names if values.ranks_only else ["auc", *names]
     lacking = [name for name in names if name not in found]
     if lacking:
         warn_caller(
@@ -93,6 +98,21 @@ def estimate_ranking(
         )
         found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking, audit=audit)
     return Estimates({name: found[name] for name in names}, what)
+
+
+def _check_lists(values: CellValues, depths: list[int]) -> None:
+    """Refuse depths that no top-k list reaches, and say of how many users they are shorter."""
+    if not isinstance(values, TopLists):
+        return
+    if max(depths) > values.depth:
+        raise ParameterError(f"k must be at most {values.depth}, the length of the longest list; got {max(depths)}")
+    short = int((values.lengths < max(depths)).sum())
+    if short:
+        warn_caller(
+            f"{short:,} of {len(values.lengths):,} users have lists of fewer than {max(depths)} items, or none: places "
+            "that are not filled count as misses",
+            ScoreWarning,
+        )
 
 
 def _by_survey(

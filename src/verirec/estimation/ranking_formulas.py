@@ -68,7 +68,7 @@ def at_depth(depth: int, found: Places) -> dict[str, Metric]:
 
     def mean_gain(by_place: Array, rows: Rows) -> InfluenceExpansion:
         gains = found.scale * shared_gains(by_place, found.above, found.tied)
-        return _doubly_robust(rows, gains, float(by_place.sum()))
+        return _doubly_robust(rows, gains, found.gained(by_place))
 
     def of_metric(metric: str) -> Metric:
         return lambda rows: mean_gain(place_gains(depth, min(depth, rows.log.n_items))[metric], rows)
@@ -96,7 +96,7 @@ def _discounts(count: int) -> Array:
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 
 
-def _doubly_robust(rows: Rows, gains: Array, of_user: float) -> InfluenceExpansion:
+def _doubly_robust(rows: Rows, gains: Array, of_user: float | Array) -> InfluenceExpansion:
     """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
     log = rows.log
     # A mean over cells times the number of items is a mean over users.

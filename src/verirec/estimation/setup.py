@@ -31,6 +31,8 @@ def cell_losses(
 ) -> CellLosses:
     """Check predictions, and put them together with the loss that judges them."""
     values = as_predictions(predictions, log.n_users, log.n_items)
+    if values.ranks_only:
+        raise PredictionError("top-k lists have no probabilities, so no loss: judge their ranking, by estimate_ranking")
     return CellLosses(values, get_loss(loss), checked_clip(clip), counts_grid=counts_grid)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from verirec.adapters.adapt import adapted
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -78,7 +79,7 @@ def evaluate(
     checked_log(test_log)
     one_of("convention", convention, ("paper", "usual"))
     depths = checked_depths(k)
-    predictions = as_predictions(scores, test_log.n_users, test_log.n_items)
+    predictions = as_predictions(adapted(scores, test_log), test_log.n_users, test_log.n_items)
     values = checked_scores(predictions.at(test_log.users, test_log.items))
     rankings = UserRankings(test_log.users, test_log.labels, values)
     warn_of_one_class(test_log.labels)

@@ -11,10 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.adapters.adapt import adapted
 from verirec.checks import one_of
 from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimation.adapting import gives_scores
+from verirec.estimation.calibration import calibrate
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
@@ -140,7 +143,7 @@ def pose(
     purpose: object, recommenders: Recommenders, log: FeedbackLog, target: Target, loss: LossLike, clip: float | None
 ) -> Question:
     """Make a question of what a user asks for: "level", "difference" or "ndcg@k" of some recommenders."""
-    named = {name: as_predictions(one, log.n_users, log.n_items) for name, one in _named(recommenders).items()}
+    named = {name: as_predictions(_entrant(one, log), *log.shape) for name, one in _named(recommenders).items()}
     depth = re.fullmatch(r"ndcg@([1-9][0-9]{0,8})", purpose) if isinstance(purpose, str) else None
     if depth is not None:
         return TopGains(list(named.values()), target, int(depth[1]), *levels(list(named)))
@@ -150,6 +153,12 @@ def pose(
         raise ParameterError(f"a difference takes two recommenders or more; got {len(named)}")
     losses = [CellLosses(one, get_loss(loss), checked_clip(clip)) for one in named.values()]
     return MeanLosses(losses, target, *(differences if purpose == "difference" else levels)(list(named)))
+
+
+def _entrant(given: PredictionsLike, log: FeedbackLog) -> PredictionsLike:
+    """Adapt another library's model; scores are calibrated by the log, which is close enough to plan by."""
+    found = adapted(given, log)
+    return calibrate(found, log) if gives_scores(found, log) else found
 
 
 def _named(recommenders: Recommenders) -> dict[str, PredictionsLike]:

@@ -64,9 +64,8 @@ def _spans(survey: SurveySample, places: tuple[Array, Array], depth: int, ranked
         np.ones(len(survey)) if survey.probabilities is None else survey.probabilities.max() / survey.probabilities
     )
     shares = weights / weights.sum()
-    depth = min(depth, ranked.target.shape[1])
-    among = float(shares @ shared_gains(np.ones(depth), *places))
-    expected = depth * len(ranked.target.users) / len(ranked.target)
+    among = float(shares @ shared_gains(np.ones(min(depth, ranked.target.shape[1])), *places))
+    expected = ranked.share_of_best
     effective = 1 / float(shares @ shares)
     chance = np.sqrt(max(expected * (1 - expected), 0.0) / effective)
     return bool(abs(among - expected) <= BEYOND_CHANCE * chance + BEYOND_CHANCE / effective)

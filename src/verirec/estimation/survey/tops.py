@@ -12,6 +12,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
+from verirec.data.top_lists import TopLists
 from verirec.estimation.ranking_formulas import shared_gains
 from verirec.estimation.survey.target import Target
 from verirec.estimation.unobserved import BLOCK_CELLS
@@ -35,8 +36,8 @@ class BestPairs(NamedTuple):
     tied: Array
 
 
-def best_pairs(scores: Array, depth: int) -> BestPairs:
-    """Find the `depth` best of each line, and all that tie with the last of them; a score of -inf is none.
+def best_pairs(scores: Array, depth: int, unranked: float = -np.inf) -> BestPairs:
+    """Find the `depth` best of each line, and all that tie with the last of them; scores up to `unranked` are none.
 
     Examples
     --------
@@ -45,7 +46,7 @@ def best_pairs(scores: Array, depth: int) -> BestPairs:
     """
     last = max(scores.shape[1] - depth, 0)
     threshold = np.partition(scores, last, axis=1)[:, last]
-    line, item = np.nonzero((scores >= threshold[:, None]) & (scores > -np.inf))
+    line, item = np.nonzero((scores >= threshold[:, None]) & (scores > unranked))
     own = scores[line, item]
     order = np.lexsort((-own, line))
     line, item, own = line[order], item[order], own[order]
@@ -111,11 +112,19 @@ class RankedTarget:
 
         def visit(block: Block) -> tuple[Any, Array, Array]:
             who = ranked[block[0]]
-            best = best_pairs(self.scores(who), self.depth)
+            best = best_pairs(self.scores(who), self.depth, self.values.unranked)
             return cell_keys(who[best.line], best.item, n_items), best.above, best.tied
 
         for _, part in _whole_users(len(ranked), n_items).map_blocks(visit, parallel=self.values.parallel):
             yield part
+
+    @property
+    def share_of_best(self) -> float:
+        """Share of the target's pairs that are among their user's best."""
+        depth, users = min(self.depth, self.target.shape[1]), self.target.users
+        lists = self.values
+        best = np.minimum(lists.lengths[users], depth).sum() if isinstance(lists, TopLists) else depth * len(users)
+        return float(best) / len(self.target)
 
     def levels(self, own: Array) -> Array:
         """Return scores to tell all others by: those of the survey's own pairs, and evenly spread ones."""
@@ -158,7 +167,7 @@ class RankedTarget:
 
     def _gained(self, scores: Array, who: Positions, labels: CellValues, gains: Mapping[str, Array]) -> Array:
         """Return, by metric and user, the gains of the best pairs and those that are expected; (metrics, 2, users)."""
-        best = best_pairs(scores, self.depth)
+        best = best_pairs(scores, self.depth, self.values.unranked)
         expected = labels.cells(who[best.line], best.item)
         found = np.empty((len(gains), 2, len(who)))
         for row, by_place in enumerate(gains.values()):

@@ -1,0 +1,58 @@
+"""Rows and columns of another library's model, by the ids of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.adapters.adapted import Extras
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.prediction_files import lined_up
+from verirec.data.predictions import Factors
+from verirec.exceptions import UnknownIdError
+
+
+def rows_of(ids: Any, size: int, log: FeedbackLog, side: str, source: str) -> npt.NDArray[np.int32]:
+    """Return which of a model's users, or items, each of a log's is, by position.
+
+    Parameters
+    ----------
+    ids
+        Of the model's, in its own order; `None` where they are the log's positions.
+    size
+        How many the model has.
+    log
+        Whose `side`, "user" or "item", is looked up.
+    source
+        What messages call the model.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, user_ids=["ann", "bob"])
+    >>> rows_of(["bob", "ann"], 2, log, "user", "a model").tolist()
+    [1, 0]
+    """
+    catalogue = getattr(log, f"{side}_ids")
+    if ids is None:
+        if size != len(catalogue):
+            raise UnknownIdError(
+                f"{source} has {size:,} {side}s and the log {len(catalogue):,}: say whose they are, {side}_ids=..., in "
+                "the model's order"
+            )
+        return np.arange(size, dtype=np.int32)
+    if len(ids) != size:
+        raise UnknownIdError(f"{source} has {size:,} {side}s; got {len(ids):,} {side}_ids")
+    return lined_up(ids, catalogue, side, source)
+
+
+def factors_for(
+    log: FeedbackLog, sides: tuple[Any, Any], constants: tuple[Any, Any], extras: Extras, source: str
+) -> Factors:
+    """Line factors, and constants or `None`, up with a log; their sums are scores."""
+    ids = {"user": extras.user_ids, "item": extras.item_ids}
+    rows = [rows_of(ids[side], len(part), log, side, source) for side, part in zip(ids, sides, strict=True)]
+    factors = [np.asarray(part)[at] for part, at in zip(sides, rows, strict=True)]
+    added = [None if part is None else np.asarray(part)[at] for part, at in zip(constants, rows, strict=True)]
+    return Factors(factors[0], factors[1], added[0], added[1], link="identity")
