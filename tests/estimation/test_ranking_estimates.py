@@ -190,7 +190,7 @@ def test_places_are_counted_whatever_the_ties_and_the_blocks(n_users, n_items, d
     form = (lambda who, what: scores[who, what]) if by_function else scores
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places_module, "BLOCK_CELLS", block)
-        above, tied, _ = places(as_predictions(form, n_users, n_items), log, depth)
+        above, tied, *_ = places(as_predictions(form, n_users, n_items), log, depth)
     expected = places_by_counting(scores, log, depth)
     assert above.tolist() == expected[0]
     assert tied.tolist() == expected[1]
