@@ -166,6 +166,7 @@ class Changed(implicit.cpu.als.AlternatingLeastSquares):
         self.user_factors, self.item_factors = object(), object()
 
 
+LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 2], "rank": [1, 1]})
 SMALL = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=40)
 NAMED = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, user_ids=["ann", "bob"])
 STARS = LogisticRegression().fit(np.eye(3), [1, 2, 3])
@@ -215,11 +216,11 @@ REFUSED = {
     ),
     "no columns": (lambda: vr.adapt(pd.DataFrame({"a": [1]}), LOG), ColumnError, "the user"),
     "a loss of lists": (
-        lambda: vr.estimate(pd.DataFrame({"user": [0, 1], "item": [1, 2], "rank": [1, 1]}), LOG), PredictionError,
+        lambda: vr.estimate(LISTS, LOG), PredictionError,
         "top-k lists have no probabilities",
     ),
     "calibrated lists": (
-        lambda: vr.calibrate(pd.DataFrame({"user": [0, 1], "item": [1, 2], "rank": [1, 1]}), LOG), PredictionError,
+        lambda: vr.calibrate(vr.adapt(LISTS, LOG), LOG), PredictionError,
         "top-k lists have no scores",
     ),
 }  # fmt: skip

@@ -202,7 +202,7 @@ def test_without_ties_places_are_those_of_argsort():
     cells = np.sort(random.choice(scores.size, 5_000, replace=False))
     users, items = np.divmod(cells, 1_000)
     log = vr.FeedbackLog.from_arrays(users, items, cells % 2, n_users=300, n_items=1_000)
-    above, tied, scale = places(as_predictions(scores, 300, 1_000), log, 1_000)
+    above, tied, scale, *_ = places(as_predictions(scores, 300, 1_000), log, 1_000)
     assert scale == 1
     assert (above == np.argsort(np.argsort(-scores, axis=1), axis=1)[log.users, log.items]).all()
     assert (tied == 1).all()

@@ -7,14 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from verirec.adapters.adapt import adapted
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
-from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.adapting import gives_scores
-from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate_by, need_calibration
+from verirec.estimation.adapting import adapt_all, calibrated_apart, checked_calibration
 from verirec.estimation.gathering import audit_within, spoken_of
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.estimation.rows import LoggedPairs
@@ -25,7 +22,6 @@ from verirec.exceptions import (
     LabelError,
     OverlapWarning,
     ParameterError,
-    naming,
     warn_caller,
 )
 from verirec.losses import NoiseRates, NoiseRegion
@@ -79,14 +75,13 @@ def prepare(
     propensities are thinned accordingly.
     """
     checked_log(log)
-    predictions = {name: _adapted(name, one, log) for name, one in predictions.items()}
+    predictions = adapt_all(predictions, log)
     if labels.survey is not None:
         check_survey(labels.survey, log)
     if labels.audit is not None and labels.rates is not None:
         raise ParameterError("give an audit or noise_rates: one of the two")
     methods, seed = checked_methods(wishes.train), settings["seed"]
-    if wishes.calibrate is not None:
-        one_of("calibrate", wishes.calibrate, METHODS)
+    method = checked_calibration(wishes.calibrate)
     taken = sorted(set(methods) & set(predictions))
     if taken:
         raise ParameterError(f"predictions and train both name {taken[0]!r}")
@@ -98,7 +93,7 @@ def prepare(
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
     pairs = LoggedPairs(judgeable(held.judging), likely if held.training is None else likely.thinned(held.share))
-    predictions, pairs, calibrated = _calibrated(predictions, pairs, wishes.calibrate, seed)
+    predictions, pairs, calibrated = calibrated_apart(predictions, pairs, method, seed)
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log))
     survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
@@ -114,11 +109,6 @@ def prepare(
     )
     named = tuple(trained.predictions)
     return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches)
-
-
-def _adapted(name: str, given: PredictionsLike, log: FeedbackLog) -> PredictionsLike:
-    with naming(name):
-        return adapted(given, log)
 
 
 def _noise(
@@ -166,26 +156,6 @@ def _lacking(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
     inside = target_of(survey, log, exclude).holds(survey.users, survey.items)
     # Where none is, no estimate can be made of it, which says so.
     return survey.select(inside).lacking if inside.any() else ""
-
-
-def _calibrated(
-    predictions: Predictions, pairs: LoggedPairs, method: str | None, seed: int
-) -> tuple[Predictions, LoggedPairs, dict[str, int]]:
-    """Make probabilities of scores that are none by some of the rows, and leave the others to judge all.
-
-    Without a method, those of other libraries' models alone.
-
-    The last of the three is by how many rows each of them was calibrated.
-    """
-    adapted_ones = {name: one for name, one in predictions.items() if gives_scores(one, pairs.log)}
-    of_users = predictions if method is not None else {}
-    scores = adapted_ones | {name: one for name, one in of_users.items() if need_calibration(one, pairs.log)}
-    if not scores:
-        return predictions, pairs, {}
-    apart, rest = apart_for_calibration(pairs, random_state=seed)
-    fitted = {name: calibrate_by(apart, one, method or "platt") for name, one in scores.items()}  # type: ignore[arg-type]
-    made: Predictions = {name: one for name, (one, _) in fitted.items()}
-    return predictions | made, rest, {name: rows for name, (_, rows) in fitted.items()}
 
 
 def _left_out(exclude: Any, training: FeedbackLog | None) -> Any:

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from verirec.adapters import CATALOGUE
 from verirec.cli.options import AsJson
 
 app = typer.Typer(add_completion=False)
@@ -23,6 +22,8 @@ def adapters_command(as_json: AsJson = False) -> None:
 
     Example: verirec adapters --json
     """
+    from verirec.adapters import CATALOGUE
+
     named = ("library", "version", "takes", "ids", "gives")
     rows = [{name: getattr(one, name) for name in named} for one in CATALOGUE]
     if as_json:

@@ -7,8 +7,6 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from verirec.adapters.adapt import adapted
-from verirec.adapters.adapted import Adapted
 from verirec.checks import one_of, real_number
 from verirec.data.cells import CellValues, Positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
@@ -114,7 +112,7 @@ def calibrate(
     True
     """
     one_of("method", method, METHODS)
-    values = as_predictions(adapted(scores, judgeable(log)), log.n_users, log.n_items)
+    values = as_predictions(scores, judgeable(log).n_users, log.n_items)
     if values.ranks_only:
         raise PredictionError("top-k lists have no scores to calibrate: judge their ranking, by estimate_ranking")
     rows = _labelled(values, log) if survey is None else _surveyed(values, survey)
@@ -187,8 +185,7 @@ def calibrate_by(
 def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     """Tell whether predictions are no probabilities: outside of 0 and 1, or factors that are no logits.
 
-    Of adapted models it is known. Factors are taken for logits; those that do worse on the logged labels than a coin
-    cannot be such.
+    Factors are taken for logits; those that do worse on the logged labels than a coin cannot be such.
 
     Examples
     --------
@@ -196,8 +193,6 @@ def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     >>> need_calibration([[0.2, 0.4, 1.0]], log), need_calibration([[0.2, 3.0, 1.0]], log)
     (False, True)
     """
-    if isinstance(predictions, Adapted) and predictions.probabilities is not None:
-        return not predictions.probabilities
     values = as_predictions(predictions, log.n_users, log.n_items)
     if not isinstance(values, LinkedFactors) or values.link != "logistic":
         return not values.ranks_only and not are_probabilities(values, log)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
@@ -21,6 +19,10 @@ from verirec.losses import LossLike, get_loss
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
+
+if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
+    from verirec.data.predictions import PredictionsLike
 
 
 @takes_engine

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 
 from verirec.checks import one_of, whole_number
-from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
@@ -25,6 +23,8 @@ from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
 if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
+    from verirec.data.predictions import PredictionsLike
     from verirec.randomness import RandomState
 
 

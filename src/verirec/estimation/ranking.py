@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verirec.adapters.adapt import adapted
 from verirec.data.cells import CellValues
-from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.data.top_lists import TopLists
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
@@ -21,6 +20,9 @@ from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
+
+if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
 
 
 def estimate_ranking(
