@@ -88,34 +88,51 @@ class FeatureFit:
         )
 
     def over_grid(
-        self, values: Callable[[Array, Positions, Positions], Array], kind: type[np.floating[Any]] = np.float64
+        self,
+        values: Callable[..., Array],
+        *others: Array,
+        kind: type[np.floating[Any]] = np.float64,
+        squared: bool = False,
     ) -> Array:
         """Add a function of the logits up by coefficient, over the whole grid, block by block.
 
         Parameters
         ----------
         values
-            Of a block's logits, which it may overwrite, and positions.
+            Of a block's logits, and of those of other coefficients, if any; it may overwrite them.
+        others
+            Other coefficients.
         kind
             The precision of a block; blocks are added up in double precision.
+        squared
+            Whether to add up by squared features, as the diagonal of a Hessian does.
         """
         n_users, n_items = self.shape
+        factors = [self._as_products(one, kind) for one in (self.coefficients, *others)]
+        power = 2 if squared else 1
+        user_features = (self.user_features**power).astype(kind)
+        with_sum = np.column_stack([self.item_features**power, np.ones(n_items)]).astype(kind)
+
+        def visit(block: Block) -> tuple[slice, slice, Array, Array, Array]:
+            users, items = (slice(side[0], side[-1] + 1) for side in block)
+            part = values(*(left[users] @ right[items].T for left, right in factors))
+            by_user = part @ with_sum[items]
+            return users, items, user_features[users].T @ by_user[:, :-1], by_user[:, -1], part.sum(axis=0)
+
         products = np.zeros((self.user_features.shape[1], self.item_features.shape[1]))
         by_user, by_item = np.zeros(n_users), np.zeros(n_items)
-        logits = _in_precision(self.logits, kind)
-        user_features, item_features = self.user_features.astype(kind), self.item_features.astype(kind)
-
-        def visit(block: Block) -> tuple[Array, Array, Array]:
-            users, items = block
-            part = values(logits.cells(users[:, None], items[None, :]), users, items)
-            product = user_features[users].T @ (part @ item_features[items])
-            return product, part.sum(axis=1), part.sum(axis=0)
-
-        for (users, items), (product, of_users, of_items) in self.grid.map_blocks(visit):
+        for _, (users, items, product, of_users, of_items) in self.grid.map_blocks(visit):
             products += product
             by_user[users] += of_users
             by_item[items] += of_items
         return np.concatenate([products.ravel(), by_user, by_item])
+
+    def _as_products(self, coefficients: Array, kind: type[np.floating[Any]]) -> tuple[Array, Array]:
+        """Write the linear predictor as products of users' and items' vectors alone: constants are two more entries."""
+        cells = self.logits_of(coefficients)
+        left = np.column_stack([cells.user_factors, cells.user_constants, np.ones(self.shape[0])])
+        right = np.column_stack([cells.item_factors, np.ones(self.shape[1]), cells.item_constants])
+        return left.astype(kind), right.astype(kind)
 
     @cached_property
     def penalties(self) -> Array:
@@ -128,10 +145,7 @@ class FeatureFit:
     @cached_property
     def information(self) -> Array:
         """The diagonal of the Hessian."""
-        squares = FeatureFit(self.user_features**2, self.item_features**2, self.coefficients, self.l2)
-        # Same probabilities, squared features: what the diagonal adds up.
-        squares.__dict__["logits"] = self.logits
-        return np.maximum(squares.over_grid(lambda z, users, items: _bends(z)) + self.penalties, _LEAST)
+        return np.maximum(self.over_grid(_bends, squared=True) + self.penalties, _LEAST)
 
     @cached_property
     def leverages(self) -> FactorCells:
@@ -142,7 +156,7 @@ class FeatureFit:
     @cached_property
     def rough_inverse(self) -> RoughInverse:
         """What nearly solves with the Hessian."""
-        bends = self.over_grid(lambda z, users, items: _bends(z), np.float32)
+        bends = self.over_grid(_bends, kind=np.float32)
         _, of_users, of_items = self._sides(bends)
         return RoughInverse(self.user_features, self.item_features, of_users, of_items, self.l2)
 
@@ -155,10 +169,7 @@ class FeatureFit:
         """Solve with the Hessian, by conjugate gradients; `kind` as in `over_grid`."""
 
         def times_hessian(vector: Array) -> Array:
-            direction = _in_precision(self.logits_of(vector), kind)
-            product = self.over_grid(
-                lambda z, users, items: _bends(z) * direction.cells(users[:, None], items[None, :]), kind
-            )
+            product = self.over_grid(_bent, vector, kind=kind)
             return np.asarray(product + self.penalties * vector)
 
         return conjugate_gradients(times_hessian, right_side, self.rough_inverse, tolerance=tolerance, steps=1_000)
@@ -174,19 +185,16 @@ def _probabilities(logits: Array) -> Array:
 
 def _bends(logits: Array) -> Array:
     """Turn logits into p (1 - p), in place, exact where p is near to 0 or 1."""
-    np.exp(np.negative(np.abs(logits, out=logits), out=logits), out=logits)
+    np.exp(np.copysign(logits, -1, out=logits), out=logits)
     rest = 1 + logits
     rest *= rest
     return np.divide(logits, rest, out=logits)
 
 
-def _in_precision(cells: FactorCells, kind: type[np.floating[Any]]) -> FactorCells:
-    return FactorCells(
-        cells.user_factors.astype(kind, copy=False),
-        cells.item_factors.astype(kind, copy=False),
-        cells.user_constants.astype(kind, copy=False),
-        cells.item_constants.astype(kind, copy=False),
-    )
+def _bent(logits: Array, direction: Array) -> Array:
+    """Multiply a direction by p (1 - p) of logits, in place."""
+    direction *= _bends(logits)
+    return direction
 
 
 class RoughInverse:
@@ -271,9 +279,7 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
 
     def gradient_at(coefficients: Array) -> tuple[FeatureFit, Array]:
         fitted = FeatureFit(user_features, item_features, coefficients, l2)
-        return fitted, observed - fitted.over_grid(
-            lambda z, users, items: _probabilities(z)
-        ) - fitted.penalties * coefficients
+        return fitted, observed - fitted.over_grid(_probabilities) - fitted.penalties * coefficients
 
     fitted, gradient = gradient_at(coefficients)
     for _ in range(MOST_ITERATIONS):
