@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spread by work: a worker that is done takes over what another has not begun.
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-plain lint format bench bench-docs torture torture-docs clean
+.PHONY: demo test test-all test-plain lint format bench bench-docs torture torture-docs docs tutorials dist try-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
@@ -52,6 +52,22 @@ torture: $(VENV)/.dev
 torture-docs: $(VENV)/.dev
 	$(BIN)/python -m torture.page
 
+# The site, into site/: it opens from files, without a network. `make tutorials` runs the notebooks and keeps what they print.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet
+
+tutorials: $(VENV)/.dev
+	$(BIN)/python -m website.pictures
+	$(BIN)/python -m website.run_notebooks
+
+# What is released, into dist/; then tried: installed from the wheel alone, with each extra in an environment of its own.
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+try-dist: dist
+	$(BIN)/python -m website.try_wheel $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
+
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --editable .
 	touch $@
@@ -70,4 +86,4 @@ $(BIN)/python:
 	echo "verirec needs Python 3.11 or newer, with venv and pip; name one: make PYTHON=python3.12 ..."; exit 1
 
 clean:
-	rm -rf $(VENV) verirec-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) verirec-demo site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

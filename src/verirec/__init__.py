@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from verirec.nuisance.surveys import SurveySample
     from verirec.nuisance.suspects import SuspectLabels, find_suspect_labels
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES = {
     "adapters",

@@ -29,7 +29,7 @@ class Engine(ABC):
     What is added up over parts is added up by who asks, in the order of the parts: the same bits for any engine and
     number of workers. Use it as a context, or close it: workers wait for more work until then.
 
-    Parameters
+    Attributes
     ----------
     workers
         How many parts are worked on at once.
