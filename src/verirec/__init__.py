@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         sensitivity,
     )
     from verirec.estimation.planning import LabelPlan, plan_labels
-    from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+    from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix
     from verirec.methods import load as load
     from verirec.nuisance.label_model import LabelModel
     from verirec.nuisance.noise_rates import (
@@ -101,7 +101,7 @@ _NAMES = {
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
     "estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
-    "losses": "GroupedNoiseRates NoiseRates NoiseRegion",
+    "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
     "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample ReaskNoiseRates ReaskSample "
@@ -147,6 +147,7 @@ __all__ = [
     "Split",
     "SurveySample",
     "SuspectLabels",
+    "TransitionMatrix",
     "UnbiasedSplit",
     "__version__",
     "adapt",

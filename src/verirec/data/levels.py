@@ -71,6 +71,42 @@ def level_indices(
     return nearest.astype(np.int8)
 
 
+def checked_labels(
+    name: str, labels: npt.NDArray[Any], levels: Levels | None, *, error: type[DataError] = LabelError
+) -> Indices:
+    """Accept 0/1 labels or, if there are levels, values among them, which become places.
+
+    Examples
+    --------
+    >>> checked_labels("the labels", np.array([3.0, 1.0]), (1.0, 2.0, 3.0)).tolist()
+    [2, 0]
+    """
+    if levels is not None:
+        return level_indices(labels, levels, name, error=error)
+    wrong = ~np.isin(labels, (0, 1))
+    if wrong.any():
+        raise error(f"{name} must be 0/1; {int(wrong.sum()):,} are not")
+    return labels.astype(np.int8)
+
+
+def check_scale(
+    name: str, levels: Levels | None, of_log: Levels | None, *, error: type[DataError] = LabelError
+) -> None:
+    """Refuse labels on another scale than the log's.
+
+    Examples
+    --------
+    >>> check_scale("the survey", None, (1.0, 2.0, 3.0))
+    Traceback (most recent call last):
+    verirec.exceptions.LabelError: the survey must have labels on the log's scale, levels 1, 2, 3; its are 0/1
+    """
+    if levels != of_log:
+        wanted, got = ("0/1" if one is None else f"levels {in_words(one)}" for one in (of_log, levels))
+        raise error(
+            f"{name} must have labels on the log's scale, {wanted}; its are {'on ' * (levels is not None)}{got}"
+        )
+
+
 def values_at(places: Any, levels: Levels) -> npt.NDArray[np.float64]:
     """Return the values at places among the levels, which are checked.
 
@@ -83,6 +119,26 @@ def values_at(places: Any, levels: Levels) -> npt.NDArray[np.float64]:
     if given.dtype.kind not in "iu" or not ((given >= 0) & (given < len(levels))).all():
         raise LabelError(f"labels of a log of levels must be their places, integers from 0 to {len(levels) - 1}")
     return np.asarray(np.asarray(levels)[given])
+
+
+def said_of(labels: npt.NDArray[Any], levels: Levels | None, positive: str = "positive") -> str:
+    """Sum up labels in words: the share of positive ones or, of levels, their mean.
+
+    Examples
+    --------
+    >>> said_of(np.array([1, 0]), None), said_of(np.array([1, 0]), (1.0, 2.0, 3.0))
+    ('50.0% positive', '3 levels with a mean of 1.50')
+    """
+    if levels is None:
+        return f"{labels.mean():.1%} {positive}"
+    return f"{len(levels)} levels with a mean of {values_at(labels, levels).mean():.2f}"
+
+
+def rows_on(labels: npt.NDArray[Any], levels: Levels | None, positive: str) -> dict[str, str]:
+    """Return what a table of facts says of labels: how many are positive, in these words, or the levels' mean."""
+    if levels is not None:
+        return {"labels": said_of(labels, levels)}
+    return {positive: f"{int(labels.sum()):,} ({labels.mean():.1%})"}
 
 
 def in_words(levels: Levels) -> str:

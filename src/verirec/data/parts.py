@@ -41,31 +41,35 @@ def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PA
     return list(mapped(function, parts, threads=1 if len(parts) < _FEW_PARTS else None))
 
 
-def filled(function: Callable[[slice], npt.NDArray[Any]], length: int) -> npt.NDArray[np.float64]:
-    """Make a long array of what a function gives of each short part, by threads; shape (length,).
+def filled(
+    function: Callable[[slice], npt.NDArray[Any]], length: int, columns: tuple[int, ...] = ()
+) -> npt.NDArray[np.float64]:
+    """Make a long array of what a function gives of each short part, by threads; shape (*columns, length).
 
     Examples
     --------
     >>> filled(lambda part: np.arange(part.start, part.stop) / 2, 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    whole = np.empty(length)
+    whole = np.empty((*columns, length))
 
     def fill(part: slice) -> None:
-        whole[part] = function(part)
+        whole[..., part] = function(part)
 
     over_parts(fill, length, size=SHORT)
     return whole
 
 
 def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
-    """Add values up by position.
+    """Add values of shape (n,), or (columns, n), up by position; shape (size,), or (columns, size).
 
     Examples
     --------
     >>> totals(np.array([0, 2, 0]), np.array([0.5, 1.0, 0.25]), 3).tolist()
     [0.75, 0.0, 1.0]
     """
+    if values.ndim > 1:
+        return np.array([totals(positions, column, size) for column in values]).reshape(len(values), size)
     sums = np.zeros(size)
     # In parts: positions are made int64 on the way, and a copy of all of them takes longer than the sums.
     for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):

@@ -118,7 +118,7 @@ class _FunctionCells(CellValues):
         return scores.reshape(all_users.shape).astype(np.float64, copy=False)
 
 
-class _TripleCells(CellValues):
+class PairScores(CellValues):
     """Scores of some pairs only: asking for another pair is an error that says how many are missing."""
 
     def __init__(self, triples: tuple[Any, Any, Any], n_users: int, n_items: int) -> None:
@@ -143,9 +143,11 @@ class _TripleCells(CellValues):
 
     @property
     def covered(self) -> npt.NDArray[np.int64] | None:
+        """The pairs that have a score, unless all have one."""
         return self.keys if len(self.keys) < self.shape[0] * self.shape[1] else None
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Look the scores up."""
         wanted = cell_keys(users, items, self.shape[1])
         found = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
         missing = self.keys[found] != wanted if len(self.keys) else np.ones(wanted.shape, bool)
@@ -190,7 +192,7 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
         return _FunctionCells(predictions, (n_users, n_items))
     if isinstance(predictions, tuple):
         if len(predictions) == 3:
-            return _TripleCells(predictions, n_users, n_items)
+            return PairScores(predictions, n_users, n_items)
         if len(predictions) in (2, 4):
             return LinkedFactors(Factors(*predictions), n_users, n_items)
         raise PredictionError(

@@ -15,13 +15,14 @@ A are the audited rows, :math:`\pi` their probabilities, n their number, and M t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.estimation.expansion import AuditVariance, InfluenceExpansion
 from verirec.estimation.rows import Rows
+from verirec.losses import CorrectedLabels, CorrectedLevels, over_levels
 
 Array = npt.NDArray[np.float64]
 
@@ -40,12 +41,13 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
     """
     at, true_labels, stands_for = _audit_of(rows)
     total = float(stands_for.sum())
-    slopes, influence = found.label_slopes[at], found.influence[at]
-    off = slopes * (true_labels - rows.labels.values[at])
+    slopes, influence = found.label_slopes[..., at], found.influence[at]
+    off = over_levels(slopes * (true_labels - rows.labels.values[..., at]))
     correction = float(stands_for @ off)
     # Rows that stand for themselves alone leave nothing open.
     squares = np.maximum(1 - 1 / stands_for, 0.0) * stands_for**2
-    supposed = _SUPPOSED * (float(stands_for @ np.abs(slopes)) / total) ** 2
+    # Of levels, each of the K - 1 steps between neighbours is as likely to be the wrong one.
+    supposed = _SUPPOSED * (float(np.atleast_2d(np.abs(slopes)).mean(axis=0) @ stands_for) / total) ** 2
     of_audit = float(squares @ (off - correction / total) ** 2) * len(at) / max(len(at) - 1, 1)
     of_audit += supposed * float(squares.mean())
     more = ((1 - rows.p[at]) * stands_for) @ ((influence + off) ** 2 - influence**2)
@@ -67,14 +69,18 @@ def with_labels_put_right(rows: Rows) -> Rows:
     are far off, and nothing should be fitted to them.
     """
     at, true_labels, stands_for = _audit_of(rows)
+    assert isinstance(rows.labels, CorrectedLabels)  # noqa: S101 -- metrics refuse levels
     values = rows.labels.values.copy()
     values[at] += stands_for * (true_labels - values[at])
     return rows.with_labels(replace(rows.labels, values=values))
 
 
-def _audit_of(rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8], Array]:
+def _audit_of(rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Array]:
     """Return the audited rows, their true labels, and how many rows each stands for, adding up to all of them."""
     audited = rows.pairs.audited
     assert audited is not None  # noqa: S101 -- estimators that need an audit are refused without one
     stands_for = 1 / audited.probabilities
-    return audited.rows, audited.true_labels, stands_for * (len(rows.log) / stands_for.sum())
+    levels, labels = rows.log.levels, np.asarray(audited.true_labels)
+    if levels is not None:
+        labels = np.asarray(CorrectedLevels.of(labels, len(levels), None).values)
+    return audited.rows, labels, stands_for * (len(rows.log) / stands_for.sum())

@@ -13,6 +13,7 @@ from verirec.estimation import formulas
 from verirec.estimation.expansion import InfluenceExpansion
 from verirec.estimation.rows import Imputed, RowPart, Rows
 from verirec.exceptions import ParameterError
+from verirec.losses import over_levels
 
 Array = npt.NDArray[np.float64]
 
@@ -88,7 +89,8 @@ AUDIT_ESTIMATORS: Final = {
     "audited-dr": Estimator("audited-dr", formulas.dr, noise_corrected=True, needs_all_predictions=True, audited=True)
 }
 """Those with an audit's true labels in them: `verirec.estimation.audited` has what these add."""
-SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi", "delta-dr")
+DELTA: Final = "delta-dr"
+SURVEY_ESTIMATORS: Final = ("survey", "survey-ppi", DELTA)
 """Those that rest on a survey; `verirec.estimation.survey` has their formulas."""
 _USUAL: Final = ("naive", "ips", "dr", "ome-ips", "ome-dr", *AUDIT_ESTIMATORS, "survey", "survey-ppi")
 """Not delta-dr: it assumes one delta for all pairs, and costs about half a walk over the grid more."""
@@ -179,9 +181,12 @@ def chosen(names: str | Sequence[str] | None, *, with_rates: bool, with_audit: b
 
 
 def imputation_weights(estimator: Estimator, rows: Rows) -> Array:
-    """Return the rows' weights in the fit of imputed labels: an imputed error's are its label's times (l1 - l0)^2."""
+    """Return the rows' weights in the fit of imputed labels: an imputed error's are its label's times (l1 - l0)^2.
+
+    Of levels, all K - 1 labels of a row have one weight, by the squares of all steps.
+    """
     if estimator.variance_optimal:
-        return rows.each(lambda part: (1 - part.p) * (part.weights * part.difference) ** 2)
+        return rows.each(lambda part: over_levels((1 - part.p) * (part.weights * part.difference) ** 2))
     return rows.weights
 
 

@@ -15,7 +15,7 @@ from verirec.data.parts import SHORT, filled, parts_of
 from verirec.data.predictions import LinkedFactors
 from verirec.engine import Engine, current_engine
 from verirec.exceptions import PredictionError
-from verirec.losses import Loss
+from verirec.losses import LevelLoss, Loss
 
 Array = npt.NDArray[np.float64]
 
@@ -51,6 +51,8 @@ class KnownDifferences(NamedTuple):
 class CellLosses:
     """l(f, 0) and l(f, 1) - l(f, 0), which is all that estimators need of predictions.
 
+    Of K levels (`verirec.estimation.level_losses`) the second has a column in front for each but the lowest.
+
     Parameters
     ----------
     predictions
@@ -64,7 +66,7 @@ class CellLosses:
     """
 
     predictions: CellValues
-    loss: Loss
+    loss: Loss | LevelLoss
     clip: float | None = None
     counts_grid: bool = False
 
@@ -83,8 +85,7 @@ class CellLosses:
             logits = self.predictions.cell_logits(users, items)
             if logits is not None:
                 return self.loss.from_logits(logits)
-        positive, negative = self.loss.halves(self._clipped(self.predictions.cells(users, items)))
-        return negative, positive - negative
+        return self.loss.parts(self.clipped(self.predictions.cells(users, items)))
 
     def known_differences(self) -> KnownDifferences | None:
         """Return the sums of l(f, 1) - l(f, 0) by user and by item, if they can be had without visiting all pairs.
@@ -99,7 +100,13 @@ class CellLosses:
         by_user, by_item = given.side_totals()
         return KnownDifferences(-by_user, -by_item, lambda users, items: totals(given.walked_logits(users, items)))
 
-    def _clipped(self, values: npt.NDArray[Any]) -> Array:
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns of l(f, 1) - l(f, 0): none if labels are binary, else K - 1."""
+        return ()
+
+    def clipped(self, values: npt.NDArray[Any]) -> Array:
+        """Return predictions as they are judged."""
         if self.clip is None:
             return values
         if far_outside(values):
@@ -116,9 +123,9 @@ class CellLosses:
         """
         if self.clip is None:
             grid = Grid(self.predictions.shape)
-            self._check(lambda: grid.map_cells(self.predictions.cells, parallel=False))
+            self.check(lambda: grid.map_cells(self.predictions.cells, parallel=False))
 
-    def _check(self, values: Callable[[], Iterable[Array]]) -> None:
+    def check(self, values: Callable[[], Iterable[Array]]) -> None:
         """Raise as `check_grid` does, with what to do about it; `values` gives the predictions, twice if need be."""
         try:
             self.loss.check(values())
@@ -142,13 +149,13 @@ class CellLosses:
             negative[part], difference = self.cells(users[part], items[part])
             return difference
 
-        difference = filled(differences, len(users))
+        difference = filled(differences, len(users), self.columns)
         return negative, difference
 
     def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
         parts = [(users[part], items[part]) for part in parts_of(len(users), size=_SENT)]
         found = list(engine.map(lambda pairs: self._by_parts(*pairs), parts))
-        negative, difference = (np.concatenate(side) for side in zip(*found, strict=True))
+        negative, difference = (np.concatenate(side, axis=-1) for side in zip(*found, strict=True))
         return negative, difference
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
@@ -159,10 +166,10 @@ class CellLosses:
                 return self._by_workers(users, items, engine)
             return self._by_parts(users, items) if self.parallel else self.cells(users, items)
         except PredictionError:
-            values = self._clipped(self.predictions.cells(users, items))
+            values = self.clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()
-            self._check(lambda: [values])
+            self.check(lambda: [values])
             raise
 
 

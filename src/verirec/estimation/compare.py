@@ -9,7 +9,7 @@ from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
-from verirec.estimation.inputs import Noise, checked_sample
+from verirec.estimation.inputs import AnyNoise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
@@ -32,7 +32,7 @@ def compare(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Noise = None,
+    noise_rates: AnyNoise = None,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,

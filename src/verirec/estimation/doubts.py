@@ -12,8 +12,9 @@ from verirec.data.parts import totals
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
-from verirec.estimation.inputs import FEW, Noise, warn_of_little_signal, warn_of_unweighted_audit
+from verirec.estimation.inputs import FEW, AnyNoise, warn_of_little_signal, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.level_losses import LevelLosses
 from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs, Rows
@@ -50,7 +51,7 @@ times as much as by chance their weights may vary."""
 def warn_of_log(
     problem: EstimationProblem,
     estimators: list[Estimator],
-    noise: Noise,
+    noise: AnyNoise,
     *,
     alike_together: bool = False,
     groups_given: bool = False,
@@ -129,14 +130,25 @@ def warn_of_results(results: Mapping[str, Estimate | EstimateRange], least: floa
 
 def known_by_heart(rows: Rows) -> bool:
     """Tell whether predictions part the logged labels without an error: every like above every dislike."""
+    if rows.log.levels is not None:
+        return _best_everywhere(rows)
     liked = rows.log.labels == 1
     if min(int(liked.sum()), int((~liked).sum())) < FEW:
         return False
     return bool(rows.difference[liked].max() < rows.difference[~liked].min())
 
 
+def _best_everywhere(rows: Rows) -> bool:
+    """Tell whether no other level than the logged one would have a smaller loss, in any row; rows are of two levels."""
+    counts = np.bincount(rows.log.labels)
+    losses = np.cumsum(np.concatenate([rows.if_negative[None], rows.difference]), axis=0)
+    return bool(np.sort(counts)[-2:].min() >= FEW and (losses.argmin(axis=0) == rows.log.labels).all())
+
+
 def _warn_of_rare_class(pairs: LoggedPairs) -> None:
     """Say so where an estimate rests on a few rows of a class that is rare: it is skewed, and its interval is not."""
+    if pairs.log.levels is not None:
+        return  # A rare level need not be one that losses are large at.
     for label, kind in ((1, "positive"), (0, "negative")):
         weights = pairs.weights[pairs.log.labels == label]
         effective, share = _worth(weights), float(weights.sum() / pairs.weights.sum())
@@ -167,6 +179,9 @@ def _warn_of_clipping(problem: EstimationProblem) -> None:
 def _warn_of_scores(problem: EstimationProblem) -> None:
     """Say so where factors, which are taken for logits, do worse on the logged pairs than a coin; or stars stand."""
     given = problem.losses.predictions
+    if isinstance(problem.losses, LevelLosses):
+        problem.losses.warn_of_scale(problem.log)
+        return
     _warn_of_stars(problem)
     if not isinstance(given, LinkedFactors) or given.link != "logistic":
         return
@@ -196,7 +211,7 @@ def _warn_of_stars(problem: EstimationProblem) -> None:
         )
 
 
-def _warn_of_weights(problem: EstimationProblem, noise: Noise) -> None:
+def _warn_of_weights(problem: EstimationProblem, noise: AnyNoise) -> None:
     """Say so where a few rows carry the weighted estimates, or where the weights do not stand for the grid."""
     effective, mass, pairs = problem.facts["effective_sample_size"], problem.facts["mass"], problem.pairs
     if effective < FEW:

@@ -12,7 +12,7 @@ from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
-from verirec.estimation.inputs import Noise, checked_sample, checked_user_groups
+from verirec.estimation.inputs import AnyNoise, checked_sample, checked_user_groups
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
@@ -34,7 +34,7 @@ def estimate(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Noise = None,
+    noise_rates: AnyNoise = None,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
@@ -64,15 +64,17 @@ def estimate(
     ----------
     predictions
         A dense array (n_users, n_items), (users, items, scores) by position, a function of (users, items), `Factors`,
-        (U, V[, b_u, b_i]), or a fitted model of another library (see `adapt`). Estimators without an imputed part
-        (naive, ome, ips, snips and their OME forms) ask for the logged pairs only.
+        (U, V[, b_u, b_i]), or a fitted model of another library (see `adapt`). Of a log that keeps its levels,
+        predicted stars in these forms; or distributions, as a dense array (n_users, n_items, K), scores of shape (n, K)
+        or a function that gives such. Estimators without an imputed part (naive, ome, ips, snips and their OME forms)
+        ask for the logged pairs only.
     log
-        n rows, of both classes.
+        n rows, of both classes; or of more than one level, if it keeps its levels.
     propensities
         Fitted ones, a model, a matrix or a function; by default the log's own column, or else a logistic model.
     noise_rates
         Known or estimated rates, one for all or by group; or a `NoiseRegion`: then each OME estimate is an
-        `EstimateRange`.
+        `EstimateRange`. Of a log that keeps its levels, a `TransitionMatrix`.
     audit
         True labels of logged pairs: adds the estimator "audited-dr", and gives noise rates where none are given.
     survey
@@ -89,7 +91,8 @@ def estimate(
         Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
         survey.
     loss
-        "log", "squared", "absolute", or a function of (f, y).
+        "log", "squared", "absolute", or a function of (f, y). Of levels, "squared", "absolute" or a function of
+        predicted stars and the level's value; "log" or "rps" (ranked probability score) of distributions.
     imputation
         "constant": one label for all pairs, the inverse-propensity mean of the corrected labels. "model": user and
         item constants fitted to the corrected labels, cross-fitted. Or imputed errors, dense or as a function.
@@ -100,7 +103,8 @@ def estimate(
     confidence
         Of the intervals.
     clip
-        Keep predictions this far from 0 and 1. Without it, the log loss refuses predictions of 0 and 1.
+        Keep predictions this far from 0 and 1. Without it, the log loss refuses predictions of 0 and 1. Of stars, this
+        far from the ends of the scale, which they may leave without it; of distributions, the least probability.
     sample
         Visit this many random unobserved pairs in place of all. By default all of them, up to 4 billion; the
         sample's own error is in the interval.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ class AuditVariance(NamedTuple):
 
 
 class Effects(NamedTuple):
-    r"""What some of the rows do to an estimate, to first order; shape (m,) each.
+    r"""What some of the rows do to an estimate, to first order; shape (m,) each, label slopes of levels (K - 1, m).
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class InfluenceExpansion:
     label_slopes_exact: bool = False
     as_sample: bool = False
     audit: AuditVariance | None = None
-    facts: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def at(self, some: slice) -> Effects:
         """Return what some of the rows do."""
@@ -95,8 +95,8 @@ class InfluenceExpansion:
 
     @property
     def label_slopes(self) -> Array:
-        """The derivative by each row's label, shape (n,)."""
-        return self.rows.each(lambda part: self.effects(part).label_slopes)
+        """The derivative by each row's label, shape (n,), or by its K - 1, (K - 1, n)."""
+        return self.rows.each_label(lambda part: self.effects(part).label_slopes)
 
     @property
     def p_slopes(self) -> Array:

@@ -46,7 +46,7 @@ def eib(rows: Rows, imputed: Imputed) -> InfluenceExpansion:
     Steck (2010), "Training and testing of recommender systems on data missing not at random". The imputed errors are
     most of it, so what each row does to them is in the interval; that they may all be wrong is not.
     """
-    through = imputed.influence(rows, lambda part: np.zeros_like(part.errors))
+    through = imputed.influence(rows, lambda part: np.zeros_like(part.difference))
     (total,) = rows.sums(lambda part: (part.errors.sum(),))
 
     def effects(part: RowPart) -> Effects:
@@ -186,7 +186,7 @@ def _self_normalised(rows: Rows, weights: Values) -> InfluenceExpansion:
 
 
 def _doubly_robust(
-    rows: Rows, imputed: Imputed, imputed_of: Values, elsewhere: float, facts: dict[str, float]
+    rows: Rows, imputed: Imputed, imputed_of: Values, elsewhere: float, facts: dict[str, Any]
 ) -> InfluenceExpansion:
     def correction(part: RowPart) -> Array:
         return part.weights * (part.errors - imputed_of(part)) / rows.n_cells

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.cells import cell_keys
-from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.catalogue import Chosen, chosen_by_source
-from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.estimation.catalogue import DELTA, Chosen, chosen_by_source
+from verirec.estimation.inputs import AnyNoise, Noise, checked_noise, checked_transitions, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
+from verirec.losses import TransitionMatrix
 from verirec.nuisance.noise_rates import AuditedRows, AuditSample, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
@@ -34,7 +35,7 @@ class Gathered(NamedTuple):
     """
 
     pairs: LoggedPairs | None
-    noise: Noise
+    noise: AnyNoise
     estimators: Chosen
     judged: LoggedPairs | None = None
 
@@ -43,7 +44,7 @@ def gather(
     log: FeedbackLog,
     *,
     propensities: Any = None,
-    noise_rates: Noise = None,
+    noise_rates: AnyNoise = None,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     exclude: Any = None,
@@ -60,14 +61,21 @@ def gather(
         found = chosen_by_source(estimators, with_rates=rates is not None, **there)
         return found if selection is None else found.with_range(with_rates=rates is not None)
 
+    judgeable(log, levels=True)
+    if selection is not None:
+        checked_log(log)
     selected = selected_with(audit if noise_rates is None else noise_rates)
-    noise = checked_noise(noise_rates, judgeable(log))
+    if DELTA in selected.survey:
+        checked_log(log)
+    given = checked_noise(noise_rates, log) if log.levels is None else checked_transitions(noise_rates, log)
     if audit is None and not selected.log and not selected.ranged:
-        return Gathered(None, noise, selected)
+        return Gathered(None, given, selected)
     pairs = logged_pairs(log, propensities, audit)
     named = not (estimators is None or (isinstance(estimators, str) and estimators == "all"))
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
-    noise = noise_in_hand(noise, pairs, audit, needed=needed)
+    noise = given
+    if log.levels is None and not isinstance(given, TransitionMatrix):
+        noise = noise_in_hand(given, pairs, audit, needed=needed)
     if noise is None:
         selected = selected_with(None)
     return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
@@ -111,7 +119,7 @@ def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     log = pairs.log
     target = Target.of(log.shape, None, exclude)
     kept = np.flatnonzero(target.holds(log.users, log.items))
-    part = judgeable(log if len(kept) == len(log) else log.select(kept))
+    part = judgeable(log if len(kept) == len(log) else log.select(kept), levels=True)
     propensities = pairs.propensities if len(part) == len(log) else pairs.propensities.thinned(len(part) / len(log))
     trained = training_rows(exclude, log.shape)
     if trained:

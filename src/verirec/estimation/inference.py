@@ -16,7 +16,7 @@ from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.doubts import warn_of_log, warn_of_recommender, warn_of_results
 from verirec.estimation.expansion import Effects, InfluenceExpansion
-from verirec.estimation.inputs import Noise, Rates
+from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
@@ -27,7 +27,7 @@ from verirec.losses import NoiseRegion
 def judge(
     problem: EstimationProblem,
     estimators: list[Estimator],
-    noise: Noise,
+    noise: AnyNoise,
     confidence: float,
     *,
     draws: int | None = None,
@@ -41,7 +41,7 @@ def judge(
     problem, estimators, confidence
         Checked, and fit for each other.
     noise
-        Rates, or a region: then noise-corrected estimates are ranges.
+        KnownNoise, or a region: then noise-corrected estimates are ranges.
     draws
         Of a bootstrap over users; `None` for normal intervals.
     user_groups
@@ -52,7 +52,7 @@ def judge(
 
     groups = alike_users(problem.log).group if draws is not None and user_groups is None else user_groups
 
-    def at(estimator: Estimator, rates: Rates | None) -> Estimate:
+    def at(estimator: Estimator, rates: KnownNoise | None) -> Estimate:
         linearised, rows, gradient = problem.linearised(estimator, rates)
         if estimator.audited:
             linearised, gradient = with_true_labels(linearised, rows), None
@@ -73,11 +73,11 @@ def judge(
 
 
 def judge_difference(
-    first: EstimationProblem, second: EstimationProblem, estimators: list[Estimator], noise: Noise, confidence: float
+    first: EstimationProblem, second: EstimationProblem, estimators: list[Estimator], noise: AnyNoise, confidence: float
 ) -> Estimates:
     """Apply estimators to two problems of the same pairs, and estimate the difference, first minus second."""
 
-    def at(estimator: Estimator, rates: Rates | None) -> Estimate:
+    def at(estimator: Estimator, rates: KnownNoise | None) -> Estimate:
         one, _, one_gradient = first.linearised(estimator, rates)
         two, rows, two_gradient = second.linearised(estimator, rates)
         difference = _minus(one, two)
@@ -135,7 +135,10 @@ def _no_terms(part: RowPart) -> NoReturn:
 
 
 def _at_rates_or_region(
-    at: Callable[[Estimator, Rates | None], Estimate], estimators: list[Estimator], noise: Noise, least: float = -np.inf
+    at: Callable[[Estimator, KnownNoise | None], Estimate],
+    estimators: list[Estimator],
+    noise: AnyNoise,
+    least: float = -np.inf,
 ) -> dict[str, Estimate | EstimateRange]:
     """Return each estimator's estimate at the rates, or its range over a region."""
     if not isinstance(noise, NoiseRegion):

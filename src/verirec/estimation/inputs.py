@@ -10,13 +10,17 @@ import numpy.typing as npt
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
-from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix
 from verirec.losses.noise_rates import WEAK_SIGNAL, checked_groups
 from verirec.nuisance.propensities import Propensities
 
 Rates = NoiseRates | GroupedNoiseRates
 Noise = Rates | NoiseRegion | None
+KnownNoise = Rates | TransitionMatrix
+"""What corrects labels, binary or in levels."""
+AnyNoise = Noise | TransitionMatrix
 
+_FOR_LEVELS: Final = ", which is for a log that keeps its levels: read it with levels=[...]"
 FEW: Final = 30
 """Rows below which a normal interval means little."""
 
@@ -43,11 +47,26 @@ def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
     if rates is not None and not isinstance(rates, NoiseRates | GroupedNoiseRates):
         raise ParameterError(
             f"noise_rates must be such as NoiseRates(rho01=.2, rho10=.1), GroupedNoiseRates or a NoiseRegion; got "
-            f"{type(rates).__name__}"
+            f"{type(rates).__name__}{_FOR_LEVELS if isinstance(rates, TransitionMatrix) else ''}"
         )
     if isinstance(rates, GroupedNoiseRates):
         rates.check_grid(log.n_users, log.n_items)
     return rates
+
+
+def checked_transitions(noise: Any, log: FeedbackLog) -> TransitionMatrix | None:
+    """Accept a transition matrix for the levels that a log keeps, or none."""
+    assert log.levels is not None  # noqa: S101 -- binary logs have noise rates
+    if noise is not None and not isinstance(noise, TransitionMatrix):
+        raise ParameterError(
+            f"noise_rates of a log of {len(log.levels)} levels must be a TransitionMatrix; got {type(noise).__name__}"
+        )
+    if noise is not None and noise.n_levels != len(log.levels):
+        raise ParameterError(
+            f"the transition matrix must have a row for each of the log's {len(log.levels)} levels; got "
+            f"{noise.n_levels}"
+        )
+    return noise
 
 
 def checked_noise(noise: Any, log: FeedbackLog) -> Noise:
@@ -72,7 +91,7 @@ def checked_user_groups(groups: Any, log: FeedbackLog, interval: str) -> npt.NDA
     if interval != "bootstrap":
         raise ParameterError("user_groups are what a bootstrap draws: they need interval='bootstrap'")
     found = checked_groups("user_groups", groups, 2**31)
-    if len(found) != checked_log(log).n_users:
+    if len(found) != checked_log(log, levels=True).n_users:
         raise ParameterError(f"user_groups must have {log.n_users:,} entries, one a user; got {len(found):,}")
     # Numbers that no user has would be drawn as empty groups.
     return np.unique(found, return_inverse=True)[1]
@@ -86,11 +105,13 @@ def refuse_weights(log: FeedbackLog, helpless: list[str]) -> None:
         )
 
 
-def warn_of_little_signal(rates: Rates | None) -> None:
+def warn_of_little_signal(rates: KnownNoise | None) -> None:
     """Say so where noise leaves so little of the signal, or may leave so little, that corrected estimates say nothing.
 
     A correction divides by kappa, which is taken for exact but for a first-order term: not so near to 0.
     """
+    if isinstance(rates, TransitionMatrix):
+        return  # It says so itself.
     each = () if rates is None else (rates,) if isinstance(rates, NoiseRates) else rates.rates
     least = min((one.least_kappa for one in each), default=1.0)
     if least < WEAK_SIGNAL:
@@ -103,11 +124,11 @@ def warn_of_little_signal(rates: Rates | None) -> None:
         )
 
 
-def warn_of_unweighted_audit(propensities: Propensities, rates: Rates | None) -> None:
+def warn_of_unweighted_audit(propensities: Propensities, rates: KnownNoise | None) -> None:
     """Say so where labels decide what is logged, and an audit of logged pairs was taken as it was."""
     if rates is None or not propensities.depends_on_label:
         return
-    for one in [rates] if isinstance(rates, NoiseRates) else rates.rates:
+    for one in rates.rates if isinstance(rates, GroupedNoiseRates) else [rates]:
         if one.audit is not None and not one.diagnostics.get("weighted", False):
             warn_caller(
                 "these propensities depend on the label, and the audit behind the noise rates was not weighted by "

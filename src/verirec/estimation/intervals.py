@@ -144,9 +144,8 @@ def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float
         influence[part.at] = effects.influence
         if effects.p_slopes is not None:
             p_slopes[part.at] = effects.p_slopes
-        squares, noise = effects.influence**2, effects.label_slopes**2
-        noise *= part.p
-        of_noise = noise @ rows.labels.variance[part.at]
+        squares = effects.influence**2
+        of_noise = part.p @ rows.labels.noise_variance(part.at, effects.label_slopes)
         return squares.sum(), (1 - part.p) @ squares, of_noise, effects.p_slopes is not None
 
     total, selection, noise, own_slopes = rows.sums(visit)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.estimation.inputs import Noise
+from verirec.estimation.inputs import AnyNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import OverlapWarning, warn_caller
@@ -26,7 +26,7 @@ _ESTIMATED_ZERO: Final = 1e-60
 _MOST_NOISE: Final = 0.9
 
 
-def warn_of_reach(pairs: LoggedPairs, noise: Noise) -> None:
+def warn_of_reach(pairs: LoggedPairs, noise: AnyNoise) -> None:
     """Say so where pairs that are hardly ever logged may keep intervals from holding."""
     found = reach_of(pairs, noise)
     if found.coverage < _TOO_LITTLE:
@@ -39,7 +39,7 @@ def warn_of_reach(pairs: LoggedPairs, noise: Noise) -> None:
         )
 
 
-def reach_of(pairs: LoggedPairs, noise: Noise = None) -> Reach:
+def reach_of(pairs: LoggedPairs, noise: AnyNoise = None) -> Reach:
     """Work out how far a log reaches, from all pairs or a fixed sample of them.
 
     Noise in the labels hides differences: residuals differ by so much less of their standard deviation.
@@ -67,10 +67,13 @@ def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
 
 
-def _free_of_noise(pairs: LoggedPairs, noise: Noise) -> float:
+def _free_of_noise(pairs: LoggedPairs, noise: AnyNoise) -> float:
     """Return the share of the labels' standard deviation that is not noise."""
     if noise is None or isinstance(noise, NoiseRegion):
         return 1.0
     labels = pairs.labels(noise)
-    share = float(labels.variance.mean()) / max(float(labels.values.var()), np.finfo(float).tiny)
+    # Of levels, of how many steps up a row is.
+    values = labels.values if labels.values.ndim == 1 else labels.values.sum(axis=0)
+    noisy = labels.noise_variance(slice(None), np.ones(labels.values.shape))
+    share = float(noisy.mean()) / max(float(values.var()), np.finfo(float).tiny)
     return float(np.sqrt(1 - min(max(share, 0.0), _MOST_NOISE)))

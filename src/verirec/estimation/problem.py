@@ -18,7 +18,7 @@ from verirec.data.predictions import as_predictions
 from verirec.estimation.catalogue import Estimator, imputation_weight_slopes, imputation_weights
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.expansion import InfluenceExpansion
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.rows import RATE_STEP, GivenErrors, Imputed, LabelledErrors, LoggedPairs, RowPart, Rows
 from verirec.estimation.unobserved import (
     BLOCK_CELLS,
@@ -71,7 +71,9 @@ class EstimationProblem:
         """Of the grid."""
         return self.pairs.propensities
 
-    def linearised(self, estimator: Estimator, rates: Rates | None) -> tuple[InfluenceExpansion, Rows, Array | None]:
+    def linearised(
+        self, estimator: Estimator, rates: KnownNoise | None
+    ) -> tuple[InfluenceExpansion, Rows, Array | None]:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
         rows = self.rows(rates if estimator.noise_corrected else None)
         result = self._apply(estimator, rows)
@@ -88,11 +90,11 @@ class EstimationProblem:
         return Rows(self.pairs, negative, difference, self.pairs.labels(None))
 
     @cached_property
-    def _corrected_rows(self) -> list[tuple[Rates, Rows]]:
+    def _corrected_rows(self) -> list[tuple[KnownNoise, Rows]]:
         """The rows at the noise rates last asked for: one entry, or none."""
         return []
 
-    def rows(self, rates: Rates | None) -> Rows:
+    def rows(self, rates: KnownNoise | None) -> Rows:
         """Return the logged pairs, with plain labels or with corrected ones."""
         if rates is None:
             return self._plain_rows
@@ -191,13 +193,13 @@ def rate_gradient(
 
     It follows from the slopes by label; where these are not the whole of it, from a small step of each rate.
     """
-    if not rows.labels.slopes:
+    if len(rows.labels.slopes) == 0:
         return None
 
-    def by_rates(part: RowPart) -> Array:
-        return np.array([by_rate[part.at] for by_rate in rows.labels.slopes])
+    def gradient(part: RowPart) -> tuple[float, ...]:
+        return tuple(rows.labels.rate_gradient(part.at, result.at(part.at).label_slopes))
 
     if result.label_slopes_exact:
-        return np.array(rows.sums(lambda part: tuple(by_rates(part) @ result.at(part.at).label_slopes)))
+        return np.array(rows.sums(gradient))
     ahead, behind = ([formula(other).value for other in rows.moved(step)] for step in (RATE_STEP, -RATE_STEP))
     return np.subtract(ahead, behind) / (2 * RATE_STEP)

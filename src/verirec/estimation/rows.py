@@ -13,9 +13,9 @@ import numpy.typing as npt
 from verirec.data.alike import copies_of_rows
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import SHORT, filled, over_parts, totals
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.unobserved import Unobserved
-from verirec.losses import CorrectedLabels, correct_labels
+from verirec.losses import Corrected, corrected, errors_of, over_levels
 from verirec.nuisance.imputation import ImputedLabels
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.propensities import Propensities
@@ -92,21 +92,24 @@ class LoggedPairs:
         """What having estimated the propensities does to a variance."""
         return self.propensities.variance_changes(self.log)
 
-    def labels(self, rates: Rates | None) -> CorrectedLabels:
+    def labels(self, rates: KnownNoise | None) -> Corrected:
         """Return r, or the corrected labels; those of the rates last asked for are kept."""
         if not self._last or self._last[0][0] is not rates:
             log = self.log
-            corrected = correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint)
-            self._last[:] = [(rates, corrected)]
+            n_levels = None if log.levels is None else len(log.levels)
+            found = corrected(log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint)
+            self._last[:] = [(rates, found)]
         return self._last[0][1]
 
     @cached_property
-    def _last(self) -> list[tuple[Rates | None, CorrectedLabels]]:
+    def _last(self) -> list[tuple[KnownNoise | None, Corrected]]:
         return []
 
 
 class RowPart(NamedTuple):
     """Some of the rows, as formulas see them; shape (m,) each.
+
+    Of a log of levels, difference and labels have a column for each but the lowest in front, (K - 1, m).
 
     Parameters
     ----------
@@ -139,9 +142,10 @@ class Rows:
     pairs
         The n logged pairs.
     if_negative, difference
-        l(f, 0) and l(f, 1) - l(f, 0), shape (n,).
+        l(f, 0) and l(f, 1) - l(f, 0), shape (n,); of a log of levels, the loss at the lowest and the steps to the
+        others, shapes (n,) and (K - 1, n).
     labels
-        r, or the corrected :math:`\tilde r`.
+        r, or the corrected :math:`\tilde r`; of a log of levels, which of these are reached.
     fits
         Imputed errors fitted to these rows, by whether for least variance: kept as long as the rows are.
     """
@@ -149,7 +153,7 @@ class Rows:
     pairs: LoggedPairs
     if_negative: Array
     difference: Array
-    labels: CorrectedLabels
+    labels: Corrected
     fits: dict[bool, Imputed] = field(default_factory=dict)
 
     @property
@@ -176,7 +180,9 @@ class Rows:
     def errors(self) -> Array:
         r"""e of each row, or the surrogate :math:`\tilde e`."""
         labels = self.labels.values
-        return filled(lambda at: self.if_negative[at] + labels[at] * self.difference[at], len(labels))
+        return filled(
+            lambda at: errors_of(self.if_negative[at], self.difference[..., at], labels[..., at]), len(self.log)
+        )
 
     @property
     def n_cells(self) -> int:
@@ -191,8 +197,8 @@ class Rows:
             self.p[at],
             self.weights[at],
             self.if_negative[at],
-            self.difference[at],
-            self.labels.values[at],
+            self.difference[..., at],
+            self.labels.values[..., at],
             self.errors[at],
             None if importance is None else importance[at],
         )
@@ -211,12 +217,17 @@ class Rows:
         self.part(slice(0, 0))
         return filled(lambda at: function(self.part(at)), len(self.log))
 
+    def each_label(self, function: Callable[[RowPart], Array]) -> Array:
+        """Return a number for each row's label, or for each of its K - 1; shape (n,) or (K - 1, n)."""
+        self.part(slice(0, 0))
+        return filled(lambda at: function(self.part(at)), len(self.log), self.difference.shape[:-1])
+
     def moved(self, step: float) -> Iterator[Rows]:
         """Return, for each uncertain noise rate, the rows with the labels of a rate larger by a step."""
-        for slopes in self.labels.slopes:
-            yield self.with_labels(replace(self.labels, values=self.labels.values + step * slopes))
+        for labels in self.labels.moved(step):
+            yield self.with_labels(labels)
 
-    def with_labels(self, labels: CorrectedLabels) -> Rows:
+    def with_labels(self, labels: Corrected) -> Rows:
         """Return the same rows with other labels, and nothing fitted to them yet."""
         return replace(self, labels=labels, fits={})
 
@@ -267,7 +278,7 @@ class Imputed(Protocol):
         """
         ...
 
-    def facts(self) -> dict[str, float]:
+    def facts(self) -> dict[str, Any]:
         """Return what to report of them."""
         ...
 
@@ -297,7 +308,7 @@ class LabelledErrors:
 
     def of(self, part: RowPart) -> Array:
         """Make them of the labels."""
-        return np.asarray(part.if_negative + self.labels.rows[part.at] * part.difference)
+        return errors_of(part.if_negative, part.difference, self.labels.rows[..., part.at])
 
     def elsewhere_by_user(self) -> Array:
         """Add up user by user."""
@@ -309,7 +320,7 @@ class LabelledErrors:
 
         def of(part: RowPart) -> tuple[Array, Array]:
             own = slopes(part.at)
-            return own * (part.labels - self.labels.rows[part.at]), own
+            return over_levels(own * (part.labels - self.labels.rows[..., part.at])), own
 
         return of
 
@@ -317,13 +328,13 @@ class LabelledErrors:
         """Add the derivative up by user and by item; of one label for all pairs, the sum is all that counts."""
         by_user, by_item, log = self.unobserved.by_user, self.unobserved.by_item, rows.log
         if self.labels.one_for_all:
-            (of_rows,) = rows.sums(lambda part: (row_gradient(part).sum(),))
-            return np.append(by_user, of_rows), by_item
-        values = rows.each(row_gradient)
+            (of_rows,) = rows.sums(lambda part: (row_gradient(part).sum(axis=-1),))
+            return np.concatenate([by_user, np.asarray(of_rows)[..., None]], axis=-1), by_item
+        values = rows.each_label(row_gradient)
         return by_user + totals(log.users, values, log.n_users), by_item + totals(log.items, values, log.n_items)
 
-    def facts(self) -> dict[str, float]:
-        """Report the constant."""
+    def facts(self) -> dict[str, Any]:
+        """Report the constant; of a log of levels, the chance of each but the lowest to be reached."""
         return {"imputed_label": self.labels.elsewhere.constant}
 
 
@@ -351,8 +362,8 @@ class GivenErrors:
 
     def influence(self, rows: Rows, row_gradient: Callable[[RowPart], Array]) -> Influence:
         """No row changes them."""
-        return lambda part: (np.zeros_like(part.errors), np.zeros_like(part.errors))
+        return lambda part: (np.zeros_like(part.errors), np.zeros_like(part.difference))
 
-    def facts(self) -> dict[str, float]:
+    def facts(self) -> dict[str, Any]:
         """Report their mean over the observed pairs."""
         return {"mean_imputed_error": float(self._of_rows.mean())}

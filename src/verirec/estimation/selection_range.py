@@ -13,14 +13,14 @@ from scipy.special import expit, logit, ndtri
 
 from verirec.checks import real_number
 from verirec.data.cells import Positions, cell_keys
-from verirec.estimation.inputs import Noise, Rates
+from verirec.estimation.inputs import AnyNoise, Noise, Rates
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
 from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
-from verirec.losses import CorrectedLabels, NoiseRegion
+from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.randomness import FOLDS_STREAM, SAMPLE_STREAM, SLOPES_STREAM
@@ -112,9 +112,10 @@ class RangeProblem:
 
     @classmethod
     def of(
-        cls, pairs: LoggedPairs, selection: Any, noise: Noise, *, exclude: Any = None, **options: Any
+        cls, pairs: LoggedPairs, selection: Any, noise: AnyNoise, *, exclude: Any = None, **options: Any
     ) -> RangeProblem:
         """Check a range of selection and pairs to exclude; rows shown at random are left out of the log."""
+        assert not isinstance(noise, TransitionMatrix)  # noqa: S101 -- levels are refused where it is asked for
         if not isinstance(selection, SelectionRange):
             raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
         keys = np.unique(excluded_keys(exclude, pairs.log.shape))
@@ -155,7 +156,9 @@ class RangeProblem:
         log, ones = self.pairs.log, np.ones(len(self.pairs.log))
         random = np.random.default_rng([self.seed, FOLDS_STREAM])
         held_out = LabelModel().cross_fit(log, ones, FOLDS, random, rates)
-        return _Known(self.pairs.labels(rates), LabelModel().fit(log, ones, rates), np.asarray(logit(held_out)))
+        labels = self.pairs.labels(rates)
+        assert isinstance(labels, CorrectedLabels)  # noqa: S101 -- levels are refused where it is asked for
+        return _Known(labels, LabelModel().fit(log, ones, rates), np.asarray(logit(held_out)))
 
     @cached_property
     def sampled(self) -> tuple[Positions, Positions]:

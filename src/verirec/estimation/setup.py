@@ -12,6 +12,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weights
+from verirec.estimation.level_losses import LevelLosses
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError, PropensityError
@@ -30,6 +31,8 @@ def cell_losses(
     predictions: PredictionsLike, log: FeedbackLog, loss: LossLike, clip: float | None, *, counts_grid: bool
 ) -> CellLosses:
     """Check predictions, and put them together with the loss that judges them."""
+    if log.levels is not None:
+        return LevelLosses.of(predictions, log, loss, clip, counts_grid=counts_grid)
     values = as_predictions(predictions, log.n_users, log.n_items)
     if values.ranks_only:
         raise PredictionError("top-k lists have no probabilities, so no loss: judge their ranking, by estimate_ranking")

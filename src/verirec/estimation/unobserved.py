@@ -16,6 +16,7 @@ from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.estimation.cell_losses import CellLosses, KnownDifferences
 from verirec.exceptions import PredictionError
+from verirec.losses import errors_of, over_levels
 from verirec.nuisance.imputation import Additive
 
 Array = npt.NDArray[np.float64]
@@ -54,9 +55,10 @@ class Unobserved:
     if_negative
         Sums of l(f, 0) by user, shape (n_users,).
     by_user, by_item
-        Sums of l(f, 1) - l(f, 0) by user and by item.
+        Sums of l(f, 1) - l(f, 0) by user and by item; of K levels, of each step, with K - 1 columns in front.
     weighted_by_user
-        Gives sums of l(f, 1) - l(f, 0) by user with a factor for each item, shape (n_items,) to (n_users,).
+        Gives sums of l(f, 1) - l(f, 0) by user with a factor for each item, shape (n_items,) to (n_users,); factors
+        of levels have columns in front, which are added up.
     sample, sampled_if_negative, sampled_difference
         The cells that stand for the others, if not all were visited, and their losses.
     """
@@ -71,12 +73,14 @@ class Unobserved:
 
     def total(self, labels: Additive) -> float:
         """Add up the imputed errors that these labels make."""
-        total = labels.constant * self.by_user.sum() + labels.users @ self.by_user + labels.items @ self.by_item
+        total = np.vdot(labels.constant, self.by_user.sum(axis=-1))
+        total = total + np.vdot(labels.users, self.by_user) + np.vdot(labels.items, self.by_item)
         return float(self.if_negative.sum() + total)
 
     def totals_by_user(self, labels: Additive) -> Array:
         """Add the imputed errors up user by user."""
-        by_user = self.if_negative + (labels.constant + labels.users) * self.by_user
+        constants = np.asarray(labels.constant)[..., None] + labels.users
+        by_user = errors_of(self.if_negative, self.by_user, constants)
         sampled = self.sampled(labels)
         if self.sample is not None and sampled is not None:
             by_user += self.sample.totals_by_user(sampled) - totals(self.sample.users, sampled, len(by_user))
@@ -87,7 +91,7 @@ class Unobserved:
         if self.sample is None or self.sampled_if_negative is None or self.sampled_difference is None:
             return None
         imputed = labels.at(self.sample.users, self.sample.items)  # type: ignore[arg-type]
-        return self.sample.scale * (self.sampled_if_negative + imputed * self.sampled_difference)
+        return self.sample.scale * errors_of(self.sampled_if_negative, self.sampled_difference, imputed)
 
 
 NO_PAIRS: Final = np.empty(0, np.int64)
@@ -119,11 +123,13 @@ def visit_unobserved(
         # The rows' losses are asked for again, rather than kept: they take room, and a bootstrap alone comes here.
         weighted = np.zeros(n_users)
         for taken, rated in ((log.users, log.items), (other_users, other_items)):
-            weighted -= totals(taken, losses.of_rows(taken, rated)[1] * by_item[rated], n_users)
+            of_rows = over_levels(losses.of_rows(taken, rated)[1] * by_item[..., rated])
+            weighted -= totals(taken, of_rows, n_users)
 
         def visit(block: Block) -> Array:
             users, items = block
-            return np.asarray(losses.cells(users[:, None], items[None, :])[1] @ by_item[items])
+            difference = losses.cells(users[:, None], items[None, :])[1]
+            return over_levels((difference @ by_item[..., items, None])[..., 0])
 
         for (users, _), sums in grid.map_blocks(visit, parallel=parallel):
             weighted[users] += sums
@@ -143,26 +149,28 @@ def visit_unobserved(
 
 def _all_totals(losses: CellLosses, grid: Grid) -> tuple[Array, Array, Array]:
     """Walk over all pairs: sums of l(f, 0) by user, and of l(f, 1) - l(f, 0) by user and by item."""
-    n_users, n_items = grid.shape
+    (n_users, n_items), columns = grid.shape, losses.columns
     known = losses.known_differences()
     if known is not None:
         return _halfway_totals(known, grid) - known.by_user / 2, known.by_user, known.by_item
 
     def visit(strip: list[Block]) -> tuple[slice, Array, Array, Array]:
         inside = slice(strip[0][0][0], strip[-1][0][-1] + 1)
-        of_users, of_items = np.zeros((2, inside.stop - inside.start)), np.zeros(n_items)
+        height = inside.stop - inside.start
+        lowest, of_users, of_items = np.zeros(height), np.zeros((*columns, height)), np.zeros((*columns, n_items))
         for users, items in strip:
             negative, difference = losses.cells(users[:, None], items[None, :])
-            of_users[0, users - inside.start] += negative.sum(axis=1)
-            of_users[1, users - inside.start] += difference.sum(axis=1)
-            of_items[items] += difference.sum(axis=0)
-        return inside, *of_users, of_items
+            lowest[users - inside.start] += negative.sum(axis=-1)
+            of_users[..., users - inside.start] += difference.sum(axis=-1)
+            of_items[..., items] += difference.sum(axis=-2)
+        return inside, lowest, of_users, of_items
 
-    by_user, by_item = np.zeros((2, n_users)), np.zeros(n_items)
-    for inside, *of_users, of_items in grid.map_strips(visit, parallel=losses.parallel):
-        by_user[:, inside] += of_users
+    negative, by_user, by_item = np.zeros(n_users), np.zeros((*columns, n_users)), np.zeros((*columns, n_items))
+    for inside, lowest, of_users, of_items in grid.map_strips(visit, parallel=losses.parallel):
+        negative[inside] += lowest
+        by_user[..., inside] += of_users
         by_item += of_items
-    return by_user[0], by_user[1], by_item
+    return negative, by_user, by_item
 
 
 def _halfway_totals(known: KnownDifferences, grid: Grid) -> Array:
@@ -216,7 +224,9 @@ def visit_sample(
         sample.scale * totals(sample.users, negative, log.n_users) - slope * by_user,
         by_user,
         by_item,
-        lambda factors: sample.scale * totals(sample.users, difference * factors[sample.items], log.n_users),
+        lambda factors: (
+            sample.scale * totals(sample.users, over_levels(difference * factors[..., sample.items]), log.n_users)
+        ),
         sample,
         negative,
         sampled_difference,

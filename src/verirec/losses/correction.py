@@ -7,13 +7,16 @@ label can be below 0 or above 1; cutting it off would make it biased.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.losses.corrected_levels import CorrectedLevels
 from verirec.losses.noise_rates import GroupedNoiseRates, NoiseRates
+from verirec.losses.transitions import TransitionMatrix
 
 Array = npt.NDArray[np.float64]
 
@@ -49,10 +52,27 @@ class CorrectedLabels:
             self.covariance,
         )
 
+    def noise_variance(self, at: slice, slopes: Array) -> Array:
+        """Return what noise adds to the variance of each of some rows' label times its slope, shape (m,)."""
+        return np.asarray(slopes**2 * self.variance[at])
+
+    def rate_gradient(self, at: slice, slopes: Array) -> Array:
+        """Return the derivative by each noise rate of some rows' labels times their slopes, added up."""
+        return np.array([by_rate[at] for by_rate in self.slopes]) @ slopes
+
+    def moved(self, step: float) -> Iterator[CorrectedLabels]:
+        """Return, for each uncertain noise rate, the labels of a rate larger by a step."""
+        for slopes in self.slopes:
+            yield replace(self, values=self.values + step * slopes)
+
     def select(self, rows: npt.NDArray[Any]) -> CorrectedLabels:
         """Return some of the labels, given by a mask or by numbers."""
         slopes = tuple(by_rate[rows] for by_rate in self.slopes)
         return CorrectedLabels(self.values[rows], self.variance[rows], slopes, self.covariance)
+
+
+Corrected = CorrectedLabels | CorrectedLevels
+"""Labels of a log, binary or in levels: what all estimators take."""
 
 
 def correct_labels(
@@ -89,6 +109,23 @@ def correct_labels(
     if isinstance(rates, NoiseRates):
         return _corrected(plain, rates.rho01, rates.rho10, covariance, None)
     return _corrected(plain, *rates.of_pairs(users, items), covariance, rates.group_of(users, items))
+
+
+def corrected(
+    labels: npt.NDArray[Any],
+    n_levels: int | None,
+    rates: NoiseRates | GroupedNoiseRates | TransitionMatrix | None,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+    *,
+    log: int | None = None,
+) -> Corrected:
+    """Correct labels of either kind: places among so many levels or, if these are `None`, binary ones."""
+    if n_levels is None:
+        assert not isinstance(rates, TransitionMatrix)  # noqa: S101 -- refused where noise rates are checked
+        return correct_labels(labels, rates, users, items, log=log)
+    assert rates is None or isinstance(rates, TransitionMatrix)  # noqa: S101 -- likewise
+    return CorrectedLevels.of(labels, n_levels, rates, log)
 
 
 def _corrected(

@@ -72,7 +72,8 @@ class NoiseRates:
                 f"rho01 + rho10 must be below 1, or labels carry no signal; got {self.rho01:g} + {self.rho10:g}"
             )
         if self.covariance is not None:
-            object.__setattr__(self, "covariance", _checked_covariance(self.covariance))
+            (a, b), (c, d) = checked_covariance(self.covariance, 2).tolist()
+            object.__setattr__(self, "covariance", ((a, b), (c, d)))
         if self.audit is not None and not isinstance(self.audit, AuditOrigin):
             raise NoiseRateError(f"audit must be an AuditOrigin; got {type(self.audit).__name__}")
         if self.kappa < WEAK_SIGNAL:
@@ -93,10 +94,7 @@ class NoiseRates:
         log
             Its fingerprint.
         """
-        if self.covariance is None:
-            return None
-        own = self.audit is not None and self.audit.log == log
-        return np.array(self.covariance) * (max(1 - 2 * self.audit.share, 0.0) if self.audit and own else 1.0)
+        return covariance_beside_noise(self.covariance, self.audit, log)
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return each rate's normal interval, cut to [0, 1]; a known rate's is the rate itself.
@@ -301,16 +299,27 @@ def _checked_rate(name: str, value: object) -> float:
     return rate
 
 
-def _checked_covariance(covariance: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+def covariance_beside_noise(
+    covariance: Any, audit: AuditOrigin | None, log: int | None
+) -> npt.NDArray[np.float64] | None:
+    """Return the covariance of noise rates as `NoiseRates.covariance_beside_noise` says; `None` if they are known."""
+    if covariance is None:
+        return None
+    own = audit is not None and audit.log == log
+    return np.asarray(np.array(covariance) * (max(1 - 2 * audit.share, 0.0) if audit and own else 1.0))
+
+
+def checked_covariance(covariance: Any, size: int) -> npt.NDArray[np.float64]:
+    """Accept a finite symmetric matrix of so many rows, without a negative eigenvalue."""
     matrix = as_array("covariance", covariance, error=NoiseRateError)
-    if matrix.shape != (2, 2) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
-        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {short(covariance)}")
+    wanted = f"covariance must be a finite symmetric {size} x {size} matrix; got {short(covariance)}"
+    if matrix.shape != (size, size) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
+        raise NoiseRateError(wanted)
     matrix = matrix.astype(np.float64)
     # Variances of rates are small: what counts as equal goes by the matrix's own scale.
     tolerance = 1e-9 * np.abs(matrix).max()
-    if abs(matrix[0, 1] - matrix[1, 0]) > tolerance:
-        raise NoiseRateError(f"covariance must be a finite symmetric 2 x 2 matrix; got {short(covariance)}")
+    if np.abs(matrix - matrix.T).max() > tolerance:
+        raise NoiseRateError(wanted)
     if np.linalg.eigvalsh(matrix).min() < -tolerance:
         raise NoiseRateError(f"covariance must not have a negative eigenvalue; got {short(covariance)}")
-    (a, b), (c, d) = matrix.tolist()
-    return ((a, b), (c, d))
+    return matrix

@@ -72,6 +72,11 @@ class Loss:
                     )
         return halves
 
+    def parts(self, predictions: Array) -> tuple[Array, Array]:
+        """Return l(f, 0) and l(f, 1) - l(f, 0) elementwise, all finite."""
+        positive, negative = self.halves(predictions)
+        return negative, positive - negative
+
     def check(self, blocks: Iterable[Array]) -> None:
         """Raise `PredictionError` if the loss is not finite on all of these predictions, with how many are wrong."""
         total = count = 0
@@ -153,7 +158,8 @@ LOSSES: Final[dict[str, Loss]] = {
 }
 
 
-def _custom(function: Callable[[Any, Any], Any], name: str, label: float, predictions: Array) -> Array:
+def of_custom(function: Callable[[Any, Any], Any], name: str, label: float, predictions: Array) -> Array:
+    """Return what a user's loss gives of predictions, all at one label."""
     # A copy, lest a function that works in place spoils what it is given for the other label.
     given = as_array(
         f"the {name} loss", function(predictions.copy(), np.full_like(predictions, label)), error=PredictionError
@@ -181,5 +187,5 @@ def get_loss(loss: LossLike) -> Loss:
             return LOSSES[loss]
     elif callable(loss):
         name = getattr(loss, "__name__", "custom")
-        return Loss(name, partial(_custom, loss, name, 1.0), partial(_custom, loss, name, 0.0))
+        return Loss(name, partial(of_custom, loss, name, 1.0), partial(of_custom, loss, name, 0.0))
     raise ParameterError(f"loss must be one of {', '.join(sorted(LOSSES))} or a function of (f, y); got {short(loss)}")

@@ -26,15 +26,18 @@ _CONVERGED: Final = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """A number for every cell: a constant, plus one of the user and one of the item."""
+    """A number for every cell: a constant, plus one of the user and one of the item.
 
-    constant: float
+    Of K levels K - 1 numbers, the constants being arrays with a column each in front.
+    """
+
+    constant: float | Array
     users: Array
     items: Array
 
     def at(self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> Array:
         """Return the values of single pairs."""
-        return np.asarray(self.constant + self.users[users] + self.items[items])
+        return np.asarray(np.asarray(self.constant)[..., None] + self.users[..., users] + self.items[..., items])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,7 @@ class ImputedLabels:
     Parameters
     ----------
     rows
-        Of each observed pair, shape (n,); cross-fitted ones do not know the pair's own label.
+        Of each observed pair, shape (n,) or (K - 1, n); cross-fitted ones do not know the pair's own label.
     elsewhere
         Of all other pairs.
     fits
@@ -68,12 +71,12 @@ class ImputedLabels:
         by_user, by_item
             The derivatives by imputed label, added up by user and by item.
         """
-        slopes = np.zeros(len(self.rows))
+        slopes = np.zeros(self.rows.shape)
         for problem, rows in self.fits:
             if isinstance(problem, _WeightedMean):
-                return problem.row_slopes(float(by_user.sum()))
-            slopes[rows] += problem.row_slopes(by_user, by_item) / len(self.fits)
-        return lambda at: slopes[at]
+                return problem.row_slopes(by_user.sum(axis=-1))
+            slopes[..., rows] += problem.row_slopes(by_user, by_item) / len(self.fits)
+        return lambda at: slopes[..., at]
 
 
 def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedLabels:
@@ -87,9 +90,10 @@ def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedL
     >>> impute_constant(np.array([1.0, 0.0]), log, np.array([3.0, 1.0])).elsewhere.constant
     0.75
     """
-    problem = _WeightedMean(weights)
-    fitted = Additive(problem.fit(labels), np.zeros(log.n_users), np.zeros(log.n_items))
-    return ImputedLabels(np.broadcast_to(fitted.constant, len(log)), fitted, ((problem, slice(None)),))
+    problem, columns = _WeightedMean(weights), labels.shape[:-1]
+    fitted = Additive(problem.fit(labels), np.zeros((*columns, log.n_users)), np.zeros((*columns, log.n_items)))
+    of_rows = np.broadcast_to(np.asarray(fitted.constant)[..., None], labels.shape)
+    return ImputedLabels(of_rows, fitted, ((problem, slice(None)),))
 
 
 def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_state: RandomState) -> ImputedLabels:
@@ -99,16 +103,16 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
     fold would be drawn by chance, and this is the mean of what it would get.
     """
     fold = as_generator(random_state).permutation(len(log)) % min(FOLDS, len(log))
-    own, fits, fitted = np.empty(len(log)), [], []
+    own, fits, fitted = np.empty(labels.shape), [], []
     for held_out in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold != held_out)
         problem = _TwoWayLeastSquares(log.select(rows), weights[rows], SHRINKAGE)
         fits.append((problem, rows))
-        fitted.append(problem.fit(labels[rows]))
+        fitted.append(problem.fit(labels[..., rows]))
         out = fold == held_out
-        own[out] = fitted[-1].at(log.users[out], log.items[out])
+        own[..., out] = fitted[-1].at(log.users[out], log.items[out])
     mean = Additive(
-        float(np.mean([part.constant for part in fitted])),
+        np.mean([np.asarray(part.constant) for part in fitted], axis=0),
         np.mean([part.users for part in fitted], axis=0),
         np.mean([part.items for part in fitted], axis=0),
     )
@@ -122,13 +126,15 @@ class _WeightedMean:
         self.weights = _some_weight(weights)
         self.mass = float(self.weights.sum())
 
-    def fit(self, labels: Array) -> float:
-        """Fit the constant to labels."""
-        return float(self.weights @ labels) / self.mass
+    def fit(self, labels: Array) -> float | Array:
+        """Fit the constant to labels, or one to each column of them."""
+        found = labels @ self.weights / self.mass
+        return found if labels.ndim > 1 else float(found)
 
-    def row_slopes(self, total: float) -> Callable[[slice], Array]:
+    def row_slopes(self, total: Array) -> Callable[[slice], Array]:
         """Return the derivative by some rows' labels of a sum whose derivative by the constant is `total`."""
-        return lambda at: self.weights[at] * (total / self.mass)
+        scaled = np.asarray(total / self.mass)[..., None]
+        return lambda at: self.weights[at] * scaled
 
 
 class _TwoWayLeastSquares:
@@ -149,12 +155,16 @@ class _TwoWayLeastSquares:
         return totals(self.log.items, values, self.log.n_items)
 
     def fit(self, labels: Array) -> Additive:
-        """Fit the constants to labels."""
+        """Fit the constants to labels, or to each column of them."""
+        if labels.ndim > 1:
+            return _stacked([self.fit(column) for column in labels])
         weighted = self.weights * labels
         return self._solve(float(weighted.sum()), self._by_user(weighted), self._by_item(weighted))
 
     def row_slopes(self, by_user: Array, by_item: Array) -> Array:
         """Return the derivative of a linear function of the constants by each row's label: the fit's transpose."""
+        if by_user.ndim > 1:
+            return np.stack([self.row_slopes(*column) for column in zip(by_user, by_item, strict=True)])
         solved = self._solve(float(by_user.sum()), by_user, by_item)
         return self.weights * solved.at(self.log.users, self.log.items)
 
@@ -177,6 +187,10 @@ class _TwoWayLeastSquares:
         solved = conjugate_gradients(times, right, lambda one: one / diagonal, tolerance=_CONVERGED, steps=_STEPS)
         users, items = solved[:n_users], solved[n_users:]
         return Additive((total - float(masses @ solved)) / mass, users, items)
+
+
+def _stacked(columns: list[Additive]) -> Additive:
+    return Additive(*(np.stack([getattr(one, name) for one in columns]) for name in ("constant", "users", "items")))
 
 
 def _some_weight(weights: Array) -> Array:

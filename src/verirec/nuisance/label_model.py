@@ -31,7 +31,7 @@ _STEEPEST: Final = 350.0
 """Logits of users, and of items, further from 0 would overflow; their probabilities are 0 or 1 in any case."""
 _NOISY: Final = 3
 """Times as many sweeps where labels are noisy: expectation-maximisation takes smaller steps."""
-_CURVATURE: Final = 0.25
+CURVATURE: Final = 0.25
 """The log loss bends at most this much: a parabola with it lies above the loss everywhere."""
 _PART: Final = 1 << 15
 """Rows that are worked on at a time."""
@@ -115,25 +115,12 @@ class LabelModel:
         as :math:`\rho_{10} + \kappa P(r^* = 1)`: each sweep fits to the labels that are expected to be true, given what
         was said and the model so far (expectation-maximisation, so that the loss still never rises).
         """
-        penalty = real_number("penalty", self.penalty, above=0)
-        tolerance = real_number("tolerance", self.tolerance, above=0, closed=True)
         given = _checked_weights(log, weights)
         given = given / given.max()
         scaled = given / given.mean()
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
-        rest = _residuals(log, scaled, rates)
-        sides = [
-            (constants, positions, _CURVATURE * totals(positions, scaled, len(constants)))
-            for constants, positions in ((fitted.users, log.users), (fitted.items, log.items))
-        ]
-        before = 0.0
-        for _ in range(whole_number("sweeps", self.sweeps) * (1 if rates is None else _NOISY)):
-            step = max(_improve(fitted, rest, *side, penalty) for side in sides)
-            # Steps shrink by about the same factor each: this is what all that are left out would add up to.
-            if step == 0 or (step < before and step * step / (before - step) < tolerance):
-                break
-            before = step
+        descend(self, log, scaled, fitted, _residuals(log, scaled, rates), noisy=rates is not None)
         return fitted
 
     def cross_fit(
@@ -161,6 +148,46 @@ class LabelModel:
 
         list(mapped(visit, range(count), threads=2))
         return values
+
+
+def descend(
+    how: LabelModel,
+    log: FeedbackLog,
+    weights: Array,
+    fitted: LabelProbabilities,
+    rest: Callable[[LabelProbabilities], Array],
+    settle: Callable[[], float] = lambda: 0.0,
+    *,
+    noisy: bool,
+) -> None:
+    """Improve the constants of users and items, sweep by sweep, until they are where they are going.
+
+    Parameters
+    ----------
+    how
+        Penalty, sweeps and tolerance.
+    log, weights
+        Its rows and their weights, of mean 1.
+    fitted, rest
+        What is fitted, in place, and each row's weight times what is left of its label.
+    settle
+        What else each sweep improves; it returns its largest step.
+    noisy
+        Whether labels are expected ones.
+    """
+    penalty = real_number("penalty", how.penalty, above=0)
+    tolerance = real_number("tolerance", how.tolerance, above=0, closed=True)
+    sides = [
+        (constants, positions, CURVATURE * totals(positions, weights, len(constants)))
+        for constants, positions in ((fitted.users, log.users), (fitted.items, log.items))
+    ]
+    before = 0.0
+    for _ in range(whole_number("sweeps", how.sweeps) * (_NOISY if noisy else 1)):
+        step = max(*(_improve(fitted, rest, *side, penalty) for side in sides), settle())
+        # Steps shrink by about the same factor each: this is what all that are left out would add up to.
+        if step == 0 or (step < before and step * step / (before - step) < tolerance):
+            break
+        before = step
 
 
 def _improve(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from verirec.checks import as_array, number_array
 from verirec.data.cells import cell_keys, checked_positions, checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.levels import Levels, checked_labels, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
 from verirec.data.splits import split_unbiased
 from verirec.data.truth_files import read_truths
@@ -47,7 +48,7 @@ class SurveySample:
     users, items
         Positions, shape (n,). Several draws of one pair must agree.
     labels
-        0/1, shape (n,).
+        0/1, shape (n,); with `levels`, values among these, kept as their places from 0.
     probabilities
         Of each pair to be drawn, up to a common factor, shape (n,); `None` if all pairs were as likely.
     clusters
@@ -61,6 +62,8 @@ class SurveySample:
     best
         True where only pairs among their user's best could be drawn, as a plan for NDCG draws them. Such a survey tells
         DCG, NDCG and precision, and no loss.
+    levels
+        The values of the levels, as of a log that keeps its own; `None` for binary labels.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class SurveySample:
     noisy: bool = False
     frame: npt.NDArray[Any] | None = None
     best: bool = False
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
         largest = int(np.iinfo(np.int32).max)
@@ -89,9 +93,8 @@ class SurveySample:
             )
         if len(labels) == 0:
             raise SurveyError("a survey needs pairs with labels; got none")
-        if not np.isin(labels, (0, 1)).all():
-            raise SurveyError(f"the survey's labels must be 0/1; {int((~np.isin(labels, (0, 1))).sum()):,} are not")
-        self._set("labels", labels.astype(np.int8))
+        self._set("levels", None if self.levels is None else checked_levels(self.levels))
+        self._set("labels", checked_labels("the survey's labels", labels, self.levels, error=SurveyError))
         for name in ("noisy", "best"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise SurveyError(f"{name} must be True or False; got {getattr(self, name)!r}")
@@ -141,12 +144,14 @@ class SurveySample:
         if self.noisy:
             return
         keys = cell_keys(self.users, self.items, int(self.items.max()) + 1)
-        both = np.intersect1d(keys[self.labels == 0], keys[self.labels == 1])
-        if both.size:
-            user, item = np.divmod(both[0], int(self.items.max()) + 1)
+        answers = np.unique(np.stack([keys, self.labels]), axis=1)[0]
+        several = np.unique(answers[1:][answers[1:] == answers[:-1]])
+        if several.size:
+            user, item = np.divmod(several[0], int(self.items.max()) + 1)
+            kinds = "both" if self.levels is None else "different ones"
             raise SurveyError(
-                f"a survey's labels of one pair must agree; {both.size:,} pairs have both (first: user {user}, item "
-                f"{item}); if answers are noisy, say noisy=True"
+                f"a survey's labels of one pair must agree; {several.size:,} pairs have {kinds} (first: user {user}, "
+                f"item {item}); if answers are noisy, say noisy=True"
             )
 
     @classmethod
@@ -180,7 +185,15 @@ class SurveySample:
             raise ParameterError(f"path must be a string or a Path; got {short(path)}")
         roles = TruthRoles(user, item, true_label)
         found = read_truths(Path(path), roles, checked_log(log, levels=True), log_columns, kind="random")
-        return cls(found.users, found.items, found.labels, found.probabilities, found.clusters, best=found.best)
+        return cls(
+            found.users,
+            found.items,
+            found.labels,
+            found.probabilities,
+            found.clusters,
+            best=found.best,
+            levels=log.levels,
+        )
 
     @classmethod
     def from_unbiased(cls, log: FeedbackLog) -> SurveySample:
@@ -195,19 +208,24 @@ class SurveySample:
         rows = split_unbiased(log).unbiased
         if len(rows) == 0:
             raise SurveyError("no row of the log is marked as unbiased")
-        return cls(rows.users, rows.items, rows.labels, noisy=True)
+        return cls(rows.users, rows.items, rows.label_values, noisy=True, levels=rows.levels)
 
     def __len__(self) -> int:
         return len(self.users)
 
+    @property
+    def label_values(self) -> npt.NDArray[Any]:
+        """The labels as they were given: of levels, their values."""
+        return self.labels if self.levels is None else values_at(self.labels, self.levels)
+
     def __repr__(self) -> str:
         pairs = "1 pair" if len(self) == 1 else f"{len(self):,} pairs"
-        return f"SurveySample({pairs}, {self.labels.mean():.1%} positive{', noisy' if self.noisy else ''})"
+        return f"SurveySample({pairs}, {said_of(self.labels, self.levels)}{', noisy' if self.noisy else ''})"
 
     def _repr_html_(self) -> str:
         rows = {
             "pairs": f"{len(self):,}",
-            "positive": f"{int(self.labels.sum()):,} ({self.labels.mean():.1%})",
+            **rows_on(self.labels, self.levels, "positive"),
             "users": f"{len(np.unique(self.users)):,}",
             "items": f"{len(np.unique(self.items)):,}",
             "drawn": "each as likely" if self.probabilities is None else "with given probabilities",
@@ -223,8 +241,7 @@ class SurveySample:
         >>> SurveySample(np.arange(40), np.zeros(40, int), np.arange(40) < 4).lacking.split(": ")[0]
         'only 4 of 40 surveyed pairs are liked'
         """
-        liked = int(self.labels.sum())
-        rarer, kind = min((liked, "liked"), (len(self) - liked, "disliked"))
+        rarer, kind = self._rarer
         if rarer < FEWEST:
             wanted = int(np.ceil(FEWEST * (len(self) + 1) / (rarer + 1)))
             return (
@@ -234,15 +251,21 @@ class SurveySample:
         if self.probabilities is None or np.ptp(self.probabilities) == 0:
             return ""
         weights = self.probabilities.min() / self.probabilities
-        worth = min(
-            _worth(weights), *(_worth(weights[self.labels == label]) * FEWEST_WORTH / FEWEST for label in (0, 1))
-        )
+        common = self.labels == np.bincount(self.labels).argmax()
+        worth = min(_worth(weights), *(_worth(weights[part]) * FEWEST_WORTH / FEWEST for part in (common, ~common)))
         if worth >= FEWEST_WORTH:
             return ""
         return (
             f"the {len(self):,} surveyed pairs, as unlike as their probabilities are, are worth {worth:.0f} that are "
             f"as likely: nothing is established by fewer than {FEWEST_WORTH:.0f}"
         )
+
+    @property
+    def _rarer(self) -> tuple[int, str]:
+        """How many pairs are not of the commonest label, and what they are."""
+        counts = np.bincount(self.labels, minlength=2)
+        kind = "liked" if counts.argmax() == 0 else "disliked"
+        return len(self) - int(counts.max()), kind if self.levels is None else "of other levels than the commonest"
 
     @property
     def worth(self) -> float:
@@ -268,10 +291,11 @@ class SurveySample:
         return SurveySample(
             self.users[index],
             self.items[index],
-            self.labels[index],
+            self.label_values[index],
             part(self.probabilities),
             part(self.clusters),
             self.noisy,
             self.frame,
             self.best,
+            self.levels,
         )

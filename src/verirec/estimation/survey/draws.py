@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from verirec.data.cells import Positions, cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.levels import check_scale
 from verirec.data.parts import totals
 from verirec.data.splits import split_unbiased
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning, warn_caller
-from verirec.losses import CorrectedLabels, correct_labels
+from verirec.losses import Corrected, corrected
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
 
@@ -50,7 +51,7 @@ class Draws:
 
     users: npt.NDArray[np.int32]
     items: npt.NDArray[np.int32]
-    labels: CorrectedLabels
+    labels: Corrected
     shares: Array
     clusters: npt.NDArray[np.int64]
     logged: npt.NDArray[np.bool_]
@@ -115,9 +116,9 @@ class Draws:
     def rates_variance(self, slopes: Array) -> float:
         """Return what uncertain noise rates add, where they corrected the labels, to a mean with these slopes."""
         labels = self.labels
-        if labels.covariance is None or not labels.slopes:
+        if labels.covariance is None or len(labels.slopes) == 0:
             return 0.0
-        gradient = np.array([float((self.shares * slopes) @ by_rate) for by_rate in labels.slopes])
+        gradient = labels.rate_gradient(slice(None), self.shares * slopes)
         return float(gradient @ labels.covariance @ gradient)
 
     def select(self, rows: npt.NDArray[np.bool_], shares: Array) -> Draws:
@@ -159,6 +160,7 @@ def check_survey(survey: Any, log: FeedbackLog, name: str = "survey") -> None:
         raise SurveyError(f"{name} must be a SurveySample; got {type(survey).__name__}")
     for side, size in (("users", log.n_users), ("items", log.n_items)):
         checked_positions(f"the {name}'s {side}", getattr(survey, side), size)
+    check_scale(f"the {name}", survey.levels, log.levels, error=SurveyError)
 
 
 def _few(positions: Positions, size: int) -> bool:
@@ -175,7 +177,7 @@ def self_selected(log: FeedbackLog) -> FeedbackLog:
 
 
 def draws_of(
-    survey: SurveySample, target: Target, log: FeedbackLog, rates: Rates | None, *, of_all: bool = True
+    survey: SurveySample, target: Target, log: FeedbackLog, rates: KnownNoise | None, *, of_all: bool = True
 ) -> Draws:
     """Put a survey's pairs together with what they stand for, and warn where they cannot be random.
 
@@ -204,14 +206,13 @@ def draws_of(
     own = self_selected(log)
     weights = np.ones(len(kept)) if kept.probabilities is None else kept.probabilities.max() / kept.probabilities
     clusters = _clusters_of(kept, log.n_items) if of_all else _own_clusters(kept)
-    labels = correct_labels(kept.labels, rates if kept.noisy else None, kept.users, kept.items, log=log.fingerprint)
+    n_levels, noise = None if log.levels is None else len(log.levels), rates if kept.noisy else None
+    labels = corrected(kept.labels, n_levels, noise, kept.users, kept.items, log=log.fingerprint)
     logged = np.isin(_keys(kept, target), cell_keys(own.users, own.items, target.shape[1]))
-    liked = int(kept.labels.sum())
     facts: dict[str, Any] = {
         "surveyed": len(kept),
         "left_out": len(survey) - len(kept),
-        "liked": liked,
-        "disliked": len(kept) - liked,
+        **_counts(kept),
         "target_users": len(target.users),
         "target_pairs": len(target),
         "noisy": bool(survey.noisy),
@@ -231,6 +232,12 @@ def draws_of(
             _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
     return found
+
+
+def _counts(survey: SurveySample) -> dict[str, Any]:
+    """Count the draws of each label."""
+    counts = np.bincount(survey.labels, minlength=2 if survey.levels is None else len(survey.levels)).tolist()
+    return {"liked": counts[1], "disliked": counts[0]} if survey.levels is None else {"of_levels": counts}
 
 
 def _own_clusters(survey: SurveySample) -> npt.NDArray[np.int64]:

@@ -12,6 +12,7 @@ from scipy.special import expit, stdtrit
 from verirec.estimation.intervals import Estimate
 from verirec.estimation.survey.draws import Draws
 from verirec.exceptions import PredictionError
+from verirec.losses import errors_of
 
 Array = npt.NDArray[np.float64]
 
@@ -30,9 +31,10 @@ class Mean:
     base
         What is known of it without the survey.
     constants, slopes
-        x and d of each draw, shape (n,).
+        x and d of each draw, shape (n,); of levels slopes have a column for each but the lowest, (K - 1, n).
     liked
         P(y = 1) of each draw, by which likes and dislikes are added to the interval; `None` where nothing is known.
+        Of levels, the chance of each but the lowest to be reached, (K - 1, n).
     base_variance
         Of the base, where a sample stood for the target.
     fitted
@@ -51,10 +53,15 @@ class Mean:
     facts: dict[str, float] = field(default_factory=dict)
 
     def added(self) -> list[tuple[Array, Array]]:
-        """Return what each draw would be as a dislike, then as a like, each with its chance to be added as one."""
-        liked = np.full(len(self.slopes), 0.5) if self.liked is None else np.clip(self.liked, _RARE, 1 - _RARE)
-        values = self.constants, self.constants + self.slopes
-        return [(value, part / part.sum()) for value, part in zip(values, (1 - liked, liked), strict=True)]
+        """Return what each draw would be at each level, the lowest first, with its chance to be added as one."""
+        slopes = np.atleast_2d(self.slopes)
+        values = self.constants + np.concatenate([np.zeros((1, slopes.shape[1])), np.cumsum(slopes, axis=0)])
+        if self.liked is None:
+            chances = np.ones_like(values)
+        else:
+            reached = np.clip(np.atleast_2d(self.liked), _RARE, 1 - _RARE)
+            chances = np.maximum(-np.diff(reached, axis=0, prepend=1.0, append=0.0), _RARE)
+        return [(value, part / part.sum()) for value, part in zip(values, chances, strict=True)]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -68,7 +75,7 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     :math:`w^2 G/(G-1-m) \{\sum_g [\sum_{k \in g} v_k (e_k - \bar e)]^2 +
     2 \sum_{y=0,1} \sum_k c_{ky} [v_k (x_k + y d_k - \bar e)]^2\}`, :math:`e = x + y d`;
     the noise rates of noisy answers add theirs. The four are added where they are likely: each is one of the draws, a
-    like with a chance c that rises with what is known of its P(y = 1).
+    like with a chance c that rises with what is known of its P(y = 1). Of K levels each has 4/K of the four.
 
     Parameters
     ----------
@@ -79,14 +86,15 @@ def inferred(mean: Mean, draws: Draws, confidence: float, more: dict[str, Any] |
     more
         Diagnostics to add.
     """
-    values = mean.constants + draws.labels.values * mean.slopes
+    values = errors_of(mean.constants, mean.slopes, draws.labels.values)
     value = mean.base + float(draws.shares @ values)
     weight = weight_of(draws)
-    middles = [float((draws.shares * part) @ one) / float(draws.shares @ part) for one, part in mean.added()]
-    centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / 2
+    four = mean.added()
+    middles = [float((draws.shares * part) @ one) / float(draws.shares @ part) for one, part in four]
+    centre = weight * float(draws.shares @ values) + (1 - weight) * sum(middles) / len(four)
     sums = draws.deviations(values, centre)
-    pseudo = sum(float(part @ (draws.shares * (one - centre)) ** 2) for one, part in mean.added())
-    added = PSEUDO * pseudo * draws.factor(mean.fitted)
+    pseudo = sum(float(part @ (draws.shares * (one - centre)) ** 2) for one, part in four)
+    added = 2 * PSEUDO / len(four) * pseudo * draws.factor(mean.fitted)
     parts = {
         "survey": weight**2 * (draws.variance(sums, mean.fitted) + added),
         "noise_rates": draws.rates_variance(mean.slopes),
@@ -118,6 +126,22 @@ def weight_of(draws: Draws) -> float:
     return len(draws) / (len(draws) + 2 * PSEUDO)
 
 
+def intercepts(logits: Array, draws: Draws) -> float | Array:
+    """Return the shift of each level but the lowest, whose logits (K - 1, n) are; of binary labels, (n,), the one.
+
+    As the logits of a pair differ between levels by the same for all pairs, levels stay in order.
+    """
+    if logits.ndim == 1:
+        return intercept(logits, draws)
+    size = len(logits) + 1
+    return np.array(
+        [
+            _shift(own, reached, 1 - level / size, draws)
+            for level, own, reached in zip(range(1, size), logits, draws.labels.values, strict=True)
+        ]
+    )
+
+
 def intercept(logits: Array, draws: Draws) -> float:
     r"""Return the shift c at which :math:`\sigma(z + c)` has the mean of the survey's labels: a weighted logistic fit.
 
@@ -129,9 +153,14 @@ def intercept(logits: Array, draws: Draws) -> float:
     logits
         z of each draw, shape (n,).
     """
+    return _shift(logits, draws.labels.values, 0.5, draws)
+
+
+def _shift(logits: Array, labels: Array, added: float, draws: Draws) -> float:
+    """Return that shift for labels of the draws, with a share of likes among the four that are added."""
     weight = weight_of(draws)
     typical = float(draws.shares @ logits)
-    wanted = weight * float(draws.shares @ draws.labels.values) + (1 - weight) / 2
+    wanted = weight * float(draws.shares @ labels) + (1 - weight) * added
     low, high = -50.0 - float(logits.max()), 50.0 - float(logits.min())
     for _ in range(_STEPS):
         middle = (low + high) / 2

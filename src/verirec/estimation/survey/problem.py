@@ -13,17 +13,17 @@ import numpy.typing as npt
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.cell_losses import CellLosses
-from verirec.estimation.inputs import Noise, Rates
+from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.survey.delta import NAME as BY_DELTA
 from verirec.estimation.survey.delta import DeltaLine
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
-from verirec.estimation.survey.inference import Mean, inferred, intercept, power_of
+from verirec.estimation.survey.inference import Mean, inferred, intercepts, power_of
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import SurveyError
-from verirec.losses import NoiseRegion
-from verirec.nuisance.label_model import LabelModel, LabelProbabilities
+from verirec.losses import NoiseRegion, TransitionMatrix, errors_of
 from verirec.nuisance.noise_rates import AuditedRows
+from verirec.nuisance.ordinal_model import LevelProbabilities, ReachedProbabilities, fit_labels
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import SAMPLE_STREAM
 
@@ -102,7 +102,7 @@ class SurveyProblem:
     log: FeedbackLog
     target: Target
     draws: Draws
-    rates: Rates | None = None
+    rates: KnownNoise | None = None
     sample: int | None = None
     seed: int = 0
 
@@ -111,7 +111,7 @@ class SurveyProblem:
         cls,
         survey: SurveySample,
         log: FeedbackLog,
-        rates: Rates | None,
+        rates: KnownNoise | None,
         *,
         exclude: Any = None,
         of_all: bool = True,
@@ -130,30 +130,34 @@ class SurveyProblem:
         return cls(log, target, draws, rates, sample, seed)
 
     @cached_property
-    def label_model(self) -> LabelProbabilities:
-        """P(r* = 1 | logged), by what people logged of their own accord."""
+    def label_model(self) -> ReachedProbabilities:
+        """P(r* = 1 | logged), by what people logged of their own accord; of levels, P(r* >= c | logged)."""
         own = self_selected(self.log)
         if len(own) == 0:
             raise SurveyError(
                 "the log has no rows that people chose themselves, to learn from what they like; the survey alone "
                 'needs none: estimators="survey"'
             )
-        return LabelModel().fit(own, np.ones(len(own)), self.rates)
+        return fit_labels(own, self.rates)
 
     @cached_property
-    def shift(self) -> float:
-        """What the label model's logits have to be moved by to agree with the survey."""
-        return intercept(self.label_model.cell_logits(self.draws.users, self.draws.items), self.draws)
+    def shift(self) -> float | Array:
+        """What the label model's logits have to be moved by to agree with the survey; of levels, those of each."""
+        return intercepts(self.label_model.cell_logits(self.draws.users, self.draws.items), self.draws)
 
     @cached_property
-    def expected_labels(self) -> LabelProbabilities:
+    def expected_labels(self) -> ReachedProbabilities:
         """q, the label model moved to where the survey is."""
-        return self.label_model.shifted(self.shift)
+        return self.label_model.shifted(self.shift)  # type: ignore[arg-type]
 
     @cached_property
     def delta_line(self) -> DeltaLine:
         """The logged pairs, weighted by one delta."""
-        return DeltaLine.of(self.log, self.target, self.draws, self.rates, self.expected_labels, self.shift, self.seed)
+        expected, shift, rates = self.expected_labels, self.shift, self.rates
+        assert not isinstance(expected, LevelProbabilities)  # noqa: S101 -- levels are refused where it is asked for
+        assert isinstance(shift, float)  # noqa: S101 -- likewise
+        assert not isinstance(rates, TransitionMatrix)  # noqa: S101 -- likewise
+        return DeltaLine.of(self.log, self.target, self.draws, rates, expected, shift, self.seed)
 
     def judged(self, losses: Sequence[Losses], *, on_grid: bool = True) -> list[Judged]:
         """Work out the losses of some recommenders, all in one walk over the target (none, if not `on_grid`)."""
@@ -181,12 +185,12 @@ class SurveyProblem:
             parallel = all(one.parallel for one in losses)
             return [(float(mean), 0.0) for mean in self.target.means_of_sums(sums, parallel=parallel)]
         q, of_each = parts(*self.target.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM])))
-        values = [negative + q * difference for negative, difference in of_each]
+        values = [errors_of(negative, difference, q) for negative, difference in of_each]
         return [(float(part.mean()), float(part.var(ddof=1)) / len(part)) for part in values]
 
     def facts(self) -> dict[str, Any]:
         """What to report of the label model."""
-        return {"shift": self.shift}
+        return {"shift": self.shift if isinstance(self.shift, float) else self.shift.tolist()}
 
 
 def survey_mean(_: SurveyProblem, judged: Judged) -> Mean:
@@ -205,8 +209,8 @@ def survey_ppi_mean(problem: SurveyProblem, judged: Judged) -> Mean:
     """
     draws = problem.draws
     liked = problem.expected_labels.cells(draws.users, draws.items)
-    predicted = judged.if_negative + liked * judged.difference
-    power = power_of(judged.if_negative + draws.labels.values * judged.difference, predicted, draws)
+    predicted = errors_of(judged.if_negative, judged.difference, liked)
+    power = power_of(errors_of(judged.if_negative, judged.difference, draws.labels.values), predicted, draws)
     return Mean(
         power * judged.expected,
         judged.if_negative - power * predicted,
@@ -250,7 +254,12 @@ def _by_delta(
 
 
 def survey_results(
-    losses: Sequence[Losses], names: Sequence[str], survey: SurveySample, log: FeedbackLog, noise: Noise, **options: Any
+    losses: Sequence[Losses],
+    names: Sequence[str],
+    survey: SurveySample,
+    log: FeedbackLog,
+    noise: AnyNoise,
+    **options: Any,
 ) -> list[dict[str, Estimate | EstimateRange]]:
     """Apply survey estimators at the noise rates; or, to a noisy survey, all over a region of them.
 
@@ -289,7 +298,7 @@ def _at_rates(
     names: Sequence[str],
     survey: SurveySample,
     log: FeedbackLog,
-    rates: Rates | None,
+    rates: KnownNoise | None,
     *,
     confidence: float,
     **options: Any,
@@ -302,7 +311,7 @@ def _over_points(
     names: Sequence[str],
     survey: SurveySample,
     log: FeedbackLog,
-    points: Sequence[Rates],
+    points: Sequence[KnownNoise],
     **options: Any,
 ) -> list[dict[str, Estimate | EstimateRange]]:
     """Apply survey estimators at some noise rates, and take the range."""

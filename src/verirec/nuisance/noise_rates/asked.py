@@ -10,6 +10,7 @@ import numpy.typing as npt
 from verirec.checks import number_array
 from verirec.data.cells import Positions, cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.levels import Levels, checked_labels
 from verirec.exceptions import AuditError, DataError, EmptyLogError, NoiseRateWarning, ReaskError, warn_caller
 
 Array = npt.NDArray[np.float64]
@@ -53,8 +54,10 @@ class AskedRows(NamedTuple):
     inside: npt.NDArray[np.bool_]
 
 
-def checked_pairs(words: Wording, users: Any, items: Any, labels: Any) -> tuple[Positions, Positions, Labels]:
-    """Accept positions of users and items, and 0/1 labels of them, each of shape (m,)."""
+def checked_pairs(
+    words: Wording, users: Any, items: Any, labels: Any, levels: Levels | None = None
+) -> tuple[Positions, Positions, Labels]:
+    """Accept positions of users and items, and labels of them, 0/1 or values among levels, each of shape (m,)."""
     largest = int(np.iinfo(np.int32).max)
     users = checked_positions(f"the {words.name}'s users", users, largest)
     items = checked_positions(f"the {words.name}'s items", items, largest)
@@ -66,10 +69,7 @@ def checked_pairs(words: Wording, users: Any, items: Any, labels: Any) -> tuple[
         )
     if len(values) == 0:
         raise words.error(f"{words.one} needs pairs with {words.labels.replace('_', ' ')}; got none")
-    wrong = ~np.isin(values, (0, 1))
-    if wrong.any():
-        raise words.error(f"the {words.name}'s {words.labels} must be 0/1; {int(wrong.sum()):,} are not")
-    return users, items, values.astype(np.int8)
+    return users, items, checked_labels(f"the {words.name}'s {words.labels}", values, levels, error=words.error)
 
 
 def checked_probabilities(words: Wording, given: Any, count: int) -> Array:

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from verirec.data.cells import checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.levels import Levels, check_scale, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import read_truths
-from verirec.exceptions import ParameterError
+from verirec.exceptions import AuditError, ParameterError
 from verirec.formatting import html_table, short
 from verirec.nuisance.noise_rates.asked import AN_AUDIT, checked_pairs, checked_probabilities, find_rows
 
@@ -29,7 +30,7 @@ class AuditedRows(NamedTuple):
     rows
         Their numbers, shape (m,).
     true_labels
-        0/1.
+        0/1, or places of levels.
     probabilities
         Of each row to be audited; of a simple random audit, m over the number of rows.
     """
@@ -48,10 +49,12 @@ class AuditSample:
     users, items
         Positions, shape (m,). Pairs that are not in the log say nothing about its noise.
     true_labels
-        0/1, shape (m,).
+        0/1, shape (m,); with `levels`, values among these, kept as their places from 0.
     probabilities
         Of each of these pairs to be audited, given that it was logged, in (0, 1], shape (m,); as a plan has them.
         `None` for a simple random audit: all logged pairs were as likely.
+    levels
+        The values of the levels, as of a log that keeps its own; `None` for binary labels.
 
     Examples
     --------
@@ -66,9 +69,11 @@ class AuditSample:
     items: npt.NDArray[Any]
     true_labels: npt.NDArray[Any]
     probabilities: npt.NDArray[Any] | None = None
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
-        checked = checked_pairs(AN_AUDIT, self.users, self.items, self.true_labels)
+        object.__setattr__(self, "levels", None if self.levels is None else checked_levels(self.levels))
+        checked = checked_pairs(AN_AUDIT, self.users, self.items, self.true_labels, self.levels)
         for name, values in zip(("users", "items", "true_labels"), checked, strict=True):
             object.__setattr__(self, name, values)
         if self.probabilities is not None:
@@ -105,19 +110,18 @@ class AuditSample:
         if not isinstance(path, str | Path):
             raise ParameterError(f"path must be a string or a Path; got {short(path)}")
         found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log, levels=True), log_columns)
-        return cls(found.users, found.items, found.labels, found.probabilities)
+        return cls(found.users, found.items, found.labels, found.probabilities, log.levels)
 
     def __len__(self) -> int:
         return len(self.users)
 
     def __repr__(self) -> str:
-        return f"AuditSample({len(self):,} pairs, {self.true_labels.mean():.1%} truly positive)"
+        return f"AuditSample({len(self):,} pairs, {said_of(self.true_labels, self.levels, 'truly positive')})"
 
     def _repr_html_(self) -> str:
-        positive = int(self.true_labels.sum())
         rows = {
             "pairs": f"{len(self):,}",
-            "truly positive": f"{positive:,} ({positive / len(self):.1%})",
+            **rows_on(self.true_labels, self.levels, "truly positive"),
             "users": f"{len(np.unique(self.users)):,}",
             "items": f"{len(np.unique(self.items)):,}",
         }
@@ -127,11 +131,13 @@ class AuditSample:
         """Return the audit of some of its pairs, given by a mask or by numbers; at least one."""
         index = checked_rows(rows, len(self))
         chances = None if self.probabilities is None else self.probabilities[index]
-        return AuditSample(self.users[index], self.items[index], self.true_labels[index], chances)
+        labels = self.true_labels if self.levels is None else values_at(self.true_labels, self.levels)
+        return AuditSample(self.users[index], self.items[index], labels[index], chances, self.levels)
 
     def rows_in(self, log: FeedbackLog) -> AuditedRows:
         """Return the rows of the audited pairs, and what is known of them; other pairs are left out, with a warning."""
-        rows, inside = find_rows(AN_AUDIT, self.users, self.items, checked_log(log, levels=True))
+        check_scale("the audit", self.levels, checked_log(log, levels=True).levels, error=AuditError)
+        rows, inside = find_rows(AN_AUDIT, self.users, self.items, log)
         simple = np.full(len(inside), inside.sum() / len(log))
         probabilities = simple if self.probabilities is None else self.probabilities
         return AuditedRows(rows, self.true_labels[inside], probabilities[inside])
