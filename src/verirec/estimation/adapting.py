@@ -12,7 +12,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.calibration import METHODS, apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.gathering import audit_within, logged_pairs, noise_in_hand
-from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.estimation.inputs import AnyNoise, checked_noise, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.setup import drawn_seed
 from verirec.exceptions import ScoreWarning, naming, warn_caller
@@ -28,7 +28,7 @@ class Entered(NamedTuple):
     predictions: list[PredictionsLike]
     log: FeedbackLog
     propensities: Any
-    noise_rates: Noise
+    noise_rates: AnyNoise
     audit: AuditSample | None
 
 
@@ -36,7 +36,7 @@ def enter(
     given: Sequence[PredictionsLike],
     log: FeedbackLog,
     propensities: Any,
-    noise_rates: Noise,
+    noise_rates: AnyNoise,
     audit: AuditSample | None,
     random_state: RandomState,
 ) -> Entered:
