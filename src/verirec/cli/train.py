@@ -18,6 +18,7 @@ from verirec.atomic_write import temporary_prefix
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.options import (
+    EngineOptions,
     LogOptions,
     NoiseOptions,
     PropensityOptions,
@@ -48,6 +49,7 @@ def train_command(
     noise: NoiseOptions,
     propensity: PropensityOptions,
     surveyed: SurveyOptions,
+    engine: EngineOptions,
     parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
@@ -76,10 +78,11 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
         }
     _warn_of_unused_features(recommender, table)
-    with sole_writer(out), _progress(f"Training {method}") as show:
+    with engine, sole_writer(out), _progress(f"Training {method}") as show:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
-        recommender.fit(table, noise_rates=rates, **given, checkpoint=out / CHECKPOINT, resume=resume, progress=show)
+        kept = {"checkpoint": out / CHECKPOINT, "resume": resume}
+        recommender.fit(table, noise_rates=rates, **given, **kept, progress=show, engine=vr.engine.current_engine())
         recommender.save(out)
         forget_checkpoint(out)
     _say(recommender, out)

@@ -93,7 +93,7 @@ class Host(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Let go of the worker."""
+        """Let go of the worker: its state is forgotten, and the engine may hand it out again."""
 
 
 class Serial(Engine):

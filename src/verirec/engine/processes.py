@@ -77,6 +77,7 @@ class Processes(Engine):
         given = usable_processes() if workers is None else workers
         self.workers = whole_number("workers", given, min=1, max=MOST_WORKERS)
         self._crew: list[_Worker] = []
+        self._idle: list[_ProcessHost] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = count()
@@ -135,12 +136,15 @@ class Processes(Engine):
         return self._jobs
 
     def hosts(self, count: int) -> list[Host]:
-        """Start processes that keep a state."""
-        return [_ProcessHost() for _ in range(min(count, self.workers))]
+        """Start processes that keep a state, or take those that were let go of: imports take seconds."""
+        wanted = min(count, self.workers)
+        found = [self._idle.pop() for _ in range(min(wanted, len(self._idle)))]
+        return [*found, *(_ProcessHost(self._idle) for _ in range(wanted - len(found)))]
 
     def close(self) -> None:
         """End the processes."""
-        crew, self._crew = self._crew, []
+        crew, self._crew = [*self._crew, *(host.worker for host in self._idle)], []
+        self._idle.clear()
         for one in crew:
             one.end()
         for one in crew:
@@ -186,9 +190,16 @@ class _Worker:
 
 
 class _ProcessHost(Host):
-    """A process with a state."""
+    """A process with a state.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    idle
+        Where it goes, without its state, when it is let go of.
+    """
+
+    def __init__(self, idle: list[_ProcessHost]) -> None:
+        self.idle = idle
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.worker = _HostWorker(self.jobs)
 
@@ -198,8 +209,11 @@ class _ProcessHost(Host):
         return lambda: done.get()[1].result()
 
     def end(self) -> None:
-        self.worker.end()
-        self.worker.thread.join(_PATIENCE)
+        if self.worker.child.runs:
+            self.begin(dict.clear)
+            self.idle.append(self)
+        else:
+            self.worker.end()
 
 
 class _HostWorker(_Worker):
@@ -233,6 +247,11 @@ class Child:
             self.stop()
             raise WorkerEndedError("a worker was ended, often for lack of memory; use fewer workers") from None
         return Reply(*reply)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process was started, and has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     def _start(self) -> None:
         if self._ended:

@@ -49,6 +49,7 @@ class Ray(Engine):
         self._wanted = None if workers is None else whole_number("workers", workers, min=1, max=MOST_WORKERS)
         self._ray: Any = None
         self._own = False
+        self._idle: list[_RayHost] = []
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -97,6 +98,7 @@ class Ray(Engine):
         self, function: Callable[..., Any], chunks: list[Sequence[Any]], waiting: Callable[[], None]
     ) -> Iterator[Reply]:
         ray = self._connected()
+        self._end_idle()
         with naming_what_stays("the work"):
             # In a list it is fetched by the worker, once for all parts, and not for each before it starts.
             shared = [ray.put(function)]
@@ -122,32 +124,60 @@ class Ray(Engine):
         return received(ray, pending.popleft())
 
     def hosts(self, count: int) -> list[Host]:
-        """Start actors."""
+        """Start actors, or take those that were let go of; no more than there are cores, or some would never start."""
         ray = self._connected()
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        wanted = min(count, self.workers, cores)
+        found = [self._idle.pop() for _ in range(min(wanted, len(self._idle)))]
         actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(make_actor(versions()))
-        return [_RayHost(ray, actor.remote()) for _ in range(min(count, self.workers))]
+        return [*found, *(_RayHost(ray, actor.remote(), self._idle) for _ in range(wanted - len(found)))]
+
+    def _end_idle(self) -> None:
+        """End actors that were let go of: they hold cores."""
+        for host in self._idle:
+            with suppress(Exception):
+                host.ray.kill(host.actor)
+        self._idle.clear()
 
     def close(self) -> None:
         """Leave the cluster, and end it if it was started here."""
+        self._end_idle()
         if self._own and self._ray is not None:
             self._ray.shutdown()
         self._ray, self._own = None, False
 
 
 class _RayHost(Host):
-    """An actor."""
+    """An actor.
 
-    def __init__(self, ray: Any, actor: Any) -> None:
-        self.ray, self.actor = ray, actor
+    Parameters
+    ----------
+    ray, actor
+        Ray's module, and the actor.
+    idle
+        Where it goes, without its state, when it is let go of.
+    """
+
+    def __init__(self, ray: Any, actor: Any, idle: list[_RayHost]) -> None:
+        self.ray, self.actor, self.idle, self.lost = ray, actor, idle, False
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
         with naming_what_stays("the work"):
             pending = self.actor.call.remote([self.ray.put((function, given))])
-        return lambda: received(self.ray, pending).result()
+
+        def wait() -> Any:
+            try:
+                return received(self.ray, pending).result()
+            except WorkerEndedError:
+                self.lost = True
+                raise
+
+        return wait
 
     def end(self) -> None:
-        with suppress(Exception):
-            self.ray.kill(self.actor)
+        if not self.lost and self.ray.is_initialized():
+            self.begin(dict.clear)
+            self.idle.append(self)
 
 
 def received(ray: Any, reference: Any) -> Reply:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.inputs import Rates
 from verirec.methods import checking
 from verirec.methods.parameters import Limits
@@ -175,8 +176,16 @@ class Method(Trained):
         """Raise `ParameterError` for a parameter that is not what it must be; `fit` does so first."""
         checking.check(self)
 
+    @classmethod
+    def kinds(cls) -> Iterator[type[Self]]:
+        """Return all methods that derive from this one."""
+        for kind in cls.__subclasses__():
+            yield kind
+            yield from kind.kinds()
+
     # Fitting
 
+    @takes_engine
     def fit(
         self,
         log: FeedbackLog,
@@ -188,6 +197,7 @@ class Method(Trained):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[int, int, float], None] = lambda epoch, epochs, value: None,
+        engine: EngineLike = None,
     ) -> Self:
         """Train on a log.
 
@@ -207,24 +217,29 @@ class Method(Trained):
             A file that training writes as it goes; with `resume`, it goes on from there to the same result.
         progress
             Told (epoch, epochs, validation error or NaN) after every epoch.
+        engine
+            Whose workers have the log's rows, in shards of users: as in `verirec.estimate`. For methods with sweeps and
+            models "mf" and "constants"; the result has the same bits as by default, in this process.
         """
+        workers = checking.workers_of(self, engine, Method.kinds())
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
         if survey is not None:
             checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
-        self.fit_prepared(prepared, Plan(self.epochs, file, resume, key, progress))
+        plan = Plan(self.epochs, file, resume, key, progress, workers)
+        self.fit_prepared(prepared, plan)
         if self.refit and prepared.validator is not None:
-            self._fit_again(prepared, progress)
+            self._fit_again(prepared, plan)
         if survey is not None:
             self.recommender_ = self._trained().calibrated(survey, exclude=log)
         return self
 
-    def _fit_again(self, prepared: Preparation, progress: Callable[[int, int, float], None]) -> None:
+    def _fit_again(self, prepared: Preparation, plan: Plan) -> None:
         """Train on all rows for as long as was best, with the noise rates that training ended with."""
         first = self._trained()
         whole = prepared.on_all_rows(TrainingSettings.of(self), first.noise_rates, first.report.start_size)
-        self.fit_prepared(whole, Plan(first.report.best_epoch, progress=progress))
+        self.fit_prepared(whole, Plan(first.report.best_epoch, progress=plan.progress, engine=plan.engine))
         self.recommender_ = replace(self.recommender_, report=first.report)
 
     def prepare(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from verirec.checks import one_of
+from verirec.engine.base import Engine, current_engine
+from verirec.engine.choice import EngineLike
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
@@ -53,6 +56,24 @@ def _check_correction(method: Any) -> None:
         raise ParameterError(f'correction must be "none" for {method.name}: it takes no correction for noise')
     if method.correction == "forward" and method.loss != "log":
         raise ParameterError('correction="forward" is for loss="log"')
+
+
+def workers_of(method: Any, engine: EngineLike, kinds: Iterable[Any]) -> Engine | None:
+    """Return the engine that a method was asked to train on, which is in use; `None` for this process.
+
+    Parameters
+    ----------
+    method, engine
+        What was asked.
+    kinds
+        All methods, to name those that can.
+    """
+    if engine is None or not current_engine().elsewhere:
+        return None
+    if not method.sweeps:
+        able = ", ".join(kind.name for kind in kinds if kind.sweeps)
+        raise ParameterError(f"{method.name} is trained on one machine, engine='serial'; on many workers: {able}")
+    return current_engine()
 
 
 def checkpoint_file(given: object) -> Path | None:

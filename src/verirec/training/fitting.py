@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -129,13 +130,22 @@ def train(
         _insist_on_minimum(settings, penalty, bound, has_factors)
         size = _start(models["prediction"], alone, prepared)
         has_minimum = penalty >= bound or not has_factors
-        solver = choose_solver(settings.solver, objective, models, data, prepared.threads, has_minimum=has_minimum)
+        solver = choose_solver(
+            settings.solver,
+            objective,
+            models,
+            data,
+            prepared.threads,
+            has_minimum=has_minimum,
+            engine=plan.engine,
+        )
     patience = settings.patience
     if start is not None and alone is None:
         patience = start.patience if solver.goes_to_minimum else patience
         for name, learner in models.by_name.items():
             learner.model.load_state_dict(start.models[name].state_dict())
-    outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
+    with closing(solver):
+        outcome = Trainer(settings.name, solver, schedule, prepared.validator, data.cold, patience, plan).run()
     if alone is not None and prepared.start_size is None:
         warn_if_vanished(settings.name, models["prediction"], penalty, vanishing_penalty(*alone, rows))
     report = replace(_report(settings, prepared, solver.name, outcome, bound, penalty), start_size=size)

@@ -75,7 +75,11 @@ class Pool:
 
     def map(self, work: Callable[[Part], Found], parts: Iterable[Part]) -> list[Found]:
         """Do all parts."""
-        return list(map(work, parts) if self._executor is None else self._executor.map(work, parts))
+        return list(self.each(work, parts))
+
+    def each(self, work: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator[Found]:
+        """Do all parts; what each gives can be let go of before the last is done."""
+        return map(work, parts) if self._executor is None else self._executor.map(work, parts)
 
 
 def _begin_thread() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from verirec.engine.base import Engine
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
 from verirec.training.checkpoints import read_tensors, whole, write_tensors
 from verirec.training.correction import NoiseCorrection
@@ -40,6 +41,8 @@ class Plan:
         What a checkpoint must have been made with to be gone on from.
     progress
         Told (epoch, epochs, validation error or NaN).
+    engine
+        Whose workers have the rows; `None` for this process.
     """
 
     epochs: int
@@ -47,6 +50,7 @@ class Plan:
     resume: bool = False
     key: str = ""
     progress: Callable[[int, int, float], None] = lambda epoch, epochs, value: None
+    engine: Engine | None = None
 
 
 @dataclass
@@ -123,11 +127,13 @@ class Trainer:
         last = self.done >= self.plan.epochs or converged
         if not all(math.isfinite(value) for value in entry.values()) or abs(entry["loss"]) > _RUNAWAY:
             self._diverged()
-        elif self.since_validated >= self.solver.validation_interval or last:
-            self._validate(entry)
+        else:
+            validated = self.since_validated >= self.solver.validation_interval or last
+            if validated:
+                self._validate(entry)
             if self.outcome.reason == "" and last:
                 self.outcome.reason = "converged" if converged else f"all {self.plan.epochs} epochs"
-            if self.plan.checkpoint is not None:
+            if self.plan.checkpoint is not None and (validated or self.solver.long_epochs):
                 self._save(self.plan.checkpoint)
         self.plan.progress(self.done, self.plan.epochs, entry.get("validation_error", math.nan))
 
@@ -196,6 +202,7 @@ class Trainer:
             "kind": "checkpoint",
             "key": self.plan.key,
             "done": self.done,
+            "since_validated": self.since_validated,
             "reason": self.outcome.reason,
             "history": self.outcome.history,
             "patience": asdict(self.patience),
@@ -214,7 +221,7 @@ class Trainer:
             )
         with whole(path):
             self.done, self.outcome.history, self.outcome.reason = facts["done"], facts["history"], facts["reason"]
-            self.patience = Patience(**facts["patience"])
+            self.since_validated, self.patience = facts["since_validated"], Patience(**facts["patience"])
             self.best = _under("best.", tensors)
             for name, value in _under("state.", tensors).items():
                 self.models.state[name] = value.to(self.models.state[name].device)

@@ -28,6 +28,9 @@ class Solver(Protocol):
     goes_to_minimum: bool
     """Whether a pass goes all the way to where the loss is least, given the rest: few are then needed from nearby."""
 
+    long_epochs: bool
+    """Whether an epoch is worth a checkpoint of its own."""
+
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Train for an epoch, a pass at a time: a step or a sweep; yields losses by name, detached."""
 
@@ -41,3 +44,6 @@ class Solver(Protocol):
     @property
     def converged(self) -> bool:
         """Whether more training would change nothing."""
+
+    def close(self) -> None:
+        """Let go of what works elsewhere."""

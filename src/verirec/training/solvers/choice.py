@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from verirec.engine.base import Engine
 from verirec.exceptions import MissingExtraWarning, ParameterError, warn_caller
-from verirec.models import FactorModel
+from verirec.models import FactorModel, Model
 from verirec.training.correction import Forward
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
@@ -13,6 +14,7 @@ from verirec.training.losses import LogLoss
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.solvers import Solver
 from verirec.training.solvers.gradient import GradientSolver
+from verirec.training.solvers.sharded import ShardedSolver
 from verirec.training.solvers.sweep import SweepSolver, compiled_rows
 
 SOLVERS: Final = ("auto", "gradient", "sweep")
@@ -23,7 +25,14 @@ _LARGE: Final = 200_000
 
 
 def choose_solver(
-    wanted: str, objective: Objective, models: Learners, data: TrainingData, threads: int, *, has_minimum: bool
+    wanted: str,
+    objective: Objective,
+    models: Learners,
+    data: TrainingData,
+    threads: int,
+    *,
+    has_minimum: bool,
+    engine: Engine | None = None,
 ) -> Solver:
     """Return sweeps where they fit and are wanted, else gradients.
 
@@ -41,9 +50,14 @@ def choose_solver(
         That sweeps may use.
     has_minimum
         Whether the penalty makes sure that the loss has a minimum.
+    engine
+        Whose workers have the rows; `None` for this process.
     """
     prediction = models["prediction"]
     alone = isinstance(prediction, FactorModel) and prediction.factors_alone
+    damping = 1.0 if has_minimum and not alone else _SLOW
+    if engine is not None:
+        return _sharded(wanted, objective, models, data, damping, engine)
     if wanted == "gradient" or (wanted == "auto" and not has_minimum and not alone):
         return GradientSolver(objective, models, data)
     why_not = why_no_sweeps(objective, models, data)
@@ -53,7 +67,25 @@ def choose_solver(
         return GradientSolver(objective, models, data)
     if compiled_rows() is None and (wanted == "sweep" or len(data.log) >= _LARGE):
         warn_caller("sweeps are several times faster with numba: pip install 'verirec[fast]'", MissingExtraWarning)
-    return SweepSolver(objective, models, data, threads, 1.0 if has_minimum and not alone else _SLOW)
+    return SweepSolver(objective, models, data, threads, damping)
+
+
+def _sharded(
+    wanted: str, objective: Objective, models: Learners, data: TrainingData, damping: float, engine: Engine
+) -> Solver:
+    """Return sweeps on many workers, or say why not."""
+    why_not = why_no_sweeps(objective, models, data)
+    if wanted == "gradient":
+        why_not = 'solver="gradient" goes by batches'
+    elif any(_has_more_than_factors(one.model) for one in models.by_name.values()):
+        why_not = why_not or "features and covariates are for one machine"
+    if not isinstance(objective, PseudoLabels) or why_not is not None:
+        raise ParameterError(f"many workers train by sweeps: {why_not}; take engine='serial'")
+    return ShardedSolver(objective, models, data, damping, engine)
+
+
+def _has_more_than_factors(model: Model) -> bool:
+    return isinstance(model, FactorModel) and (model.has_features or model.covariates is not None)
 
 
 def why_no_sweeps(objective: Objective, models: Learners, data: TrainingData) -> str | None:

@@ -40,12 +40,16 @@ class GradientSolver:
     converged: bool = False
     """By random batches, never."""
     goes_to_minimum: bool = False
+    long_epochs: bool = False
 
     def __init__(self, objective: Objective, models: Learners, data: TrainingData) -> None:
         self.objective, self.models, self.data = objective, models, data
         prediction = models["prediction"]
         if isinstance(prediction, FactorModel) and prediction.factors_alone:
             self.validation_interval = _FEWER_STEPS
+
+    def close(self) -> None:
+        """Do nothing: all is here."""
 
     def correct(self, correction: NoiseCorrection) -> None:
         """Go on with another noise correction."""

@@ -8,7 +8,7 @@ import torch
 from sweep_worlds import PENALTIES, a_model
 
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
-from verirec.training.solvers.sweep.grid_gradient import GridGradient, OneLabel, Sigmoids
+from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids, gradient_of_grid
 
 SHAPE = 70, 90
 DRAWS, SAMPLE = 300, 20
@@ -23,15 +23,15 @@ def imputed(what):
 
 
 def gradient(f, g, number, chosen):
-    pull = GridGradient(f, g, number, chosen)
+    pull = gradient_of_grid(f, g, number, chosen)
     return torch.cat([pull.of(part) for part in pull.parts()])
 
 
 def plain_sample(f, g, number, chosen):
     """All sums by the sample, with nothing left out of it."""
-    pull = GridGradient(f, g, number, chosen)
-    seen = f.seen[:, pull.side.columns]
-    return torch.cat([pull.times * ((f.at(part) - g.at(part)) @ seen) for part in pull.parts()])
+    pull = gradient_of_grid(f, g, number, chosen)
+    seen = pull.f.seen[:, f.factors.sides[number].columns]
+    return torch.cat([pull.times * ((pull.f.at(part) - pull.g.at(part)) @ seen) for part in pull.parts()])
 
 
 def draws(how, f, g, number):
@@ -89,7 +89,7 @@ def test_parts_are_all_of_a_side_once(monkeypatch):
 
     monkeypatch.setattr(grid_gradient, "_PART_CELLS", 1_000)
     f = sigmoids(0)
-    pull = GridGradient(f, OneLabel(0.5), 0, None)
+    pull = gradient_of_grid(f, OneLabel(0.5), 0, None)
     assert [part.start for part in pull.parts()] == list(range(0, 70, 11))
     with torch.no_grad():
         torch.testing.assert_close(gradient(f, OneLabel(0.5), 0, None), pull.of(slice(0, 70)))
@@ -98,7 +98,7 @@ def test_parts_are_all_of_a_side_once(monkeypatch):
 def test_the_loss_is_the_mean_of_some_pairs():
     f, g = sigmoids(0), sigmoids(1)
     with torch.no_grad():
-        pull = GridGradient(f, g, 0, None)
+        pull = gradient_of_grid(f, g, 0, None)
         for part in pull.parts():
             pull.of(part)
         z = f.factors.users @ f.factors.items.T + f.factors.constant

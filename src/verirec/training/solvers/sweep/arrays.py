@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,17 @@ def large_array(*shape: int) -> Tensor:
     return torch.from_numpy(np.empty(shape, np.float32))
 
 
-def row_parts(n: int) -> list[slice]:
-    """Return rows in parts that are worked on at once."""
-    return [slice(start, min(start + _AT_ONCE, n)) for start in range(0, n, _AT_ONCE)]
+def row_parts(begin: int, end: int) -> list[slice]:
+    """Return some rows in parts that are worked on at once."""
+    return in_parts([slice(begin, end)], _AT_ONCE)
+
+
+def in_parts(ranges: Iterable[slice], most: int) -> list[slice]:
+    """Cut ranges into parts of at most so many.
+
+    Examples
+    --------
+    >>> in_parts([slice(0, 3), slice(3, 8)], 4)
+    [slice(0, 3, None), slice(3, 7, None), slice(7, 8, None)]
+    """
+    return [slice(start, min(start + most, one.stop)) for one in ranges for start in range(one.start, one.stop, most)]

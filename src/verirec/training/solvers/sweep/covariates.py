@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from verirec.training.solvers.sweep.factor_blocks import PairCovariates
-from verirec.training.solvers.sweep.grid_gradient import CURVATURE, GridGradient, Sigmoids
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, PairCovariates
+from verirec.training.solvers.sweep.grid_gradient import CURVATURE, Imputed, Sigmoids, gradient_of_grid
 from verirec.training.solvers.sweep.majorizers import Majorizer
 
 
@@ -18,16 +18,15 @@ def improve_covariates(covariates: PairCovariates, above: Majorizer, damping: fl
 
 
 def improve_covariates_on_grid(
-    f: Sigmoids, g: Sigmoids, linear: Tensor, chosen: Tensor | None, damping: float = 1.0
+    factors: FactorBlocks, g: Imputed, linear: Tensor, chosen: Tensor | None, damping: float = 1.0
 ) -> None:
     """Lower the loss of the grid by the weights of covariates: see `Sweeper.on_grid`."""
-    covariates = f.factors.covariates
-    assert covariates is not None  # noqa: S101
-    grid = GridGradient(f, g, 0, chosen)
+    covariates, grid = factors.covariates, gradient_of_grid(Sigmoids(factors), g, 0, chosen)
+    assert covariates is not None and grid.f.pairs is not None  # noqa: S101, PT018
     slope, squares = -(covariates.on_rows.T @ linear), torch.zeros(len(covariates.weights), len(covariates.weights))
     for part in grid.parts():
-        missed = f.at(part) - g.at(part)
-        pairs = f.covariates_at(part)
+        missed = grid.f.at(part) - grid.g.at(part)
+        pairs = grid.f.pairs[0](part)
         slope += grid.times * torch.einsum("cab,ab->c", pairs, missed)
         squares += grid.times * torch.einsum("cab,dab->cd", pairs, pairs)
     _improve(covariates, slope, CURVATURE * squares, damping)

@@ -8,42 +8,48 @@ import torch
 from torch import Tensor
 
 from verirec.training.solvers.sweep.factor_blocks import Side
-from verirec.training.solvers.sweep.majorizers import Majorizer
 
 _LEAST: Final = 1e-30
 
 
-class Sums(Protocol):
-    """Sums over the rows of each user, or each item."""
+class Quadratics(Protocol):
+    """Sums over the rows of each user, or each item, of the quadratics above their loss: see `majorizers.Majorizer`.
 
-    def of_inputs(self, values: Tensor) -> Tensor:
-        """Add up values times what parameters are multiplied by: shape (n, k)."""
+    The rows may be anywhere: what is asked for has the size of a side.
+    """
 
-    def of(self, values: Tensor) -> Tensor:
-        """Add up values: shape (n,)."""
+    curvature: float
+    steps: int
 
-    def along(self, directions: Tensor) -> Tensor:
-        """Return how far each row's logit goes along directions, shape (n, k): shape (rows,)."""
+    def start(self) -> tuple[Tensor, Tensor]:
+        """Add up slopes times what parameters are multiplied by, shape (n, k), and levels, shape (n,)."""
+
+    def along(self, directions: Tensor, *, turning: bool) -> tuple[Tensor, Tensor | None]:
+        r"""Return how much they bend along directions, shape (n, k).
+
+        With x the inputs and d the directions, the sums over rows of levels times :math:`(x \cdot d)^2`, shape (n,),
+        and, where another direction is to follow, those of levels times :math:`(x \cdot d)\,x`, shape (n, k).
+        """
 
 
-def descend_together(side: Side, above: Majorizer, damping: float, sums: Sums) -> Tensor:
+def descend_together(side: Side, damping: float, above: Quadratics) -> Tensor:
     """Improve all parameters of a side: see `rows.Rows.descend`. Gives how they changed, shape (n, k)."""
     ridge, curvature = side.ridge, above.curvature
-    slope = sums.of_inputs(above.slopes).addcmul_(side.parameters, ridge)
-    bound = curvature * sums.of(above.levels)
+    slope, levels = above.start()
+    slope.addcmul_(side.parameters, ridge)
+    bound = curvature * levels
     # Without rows and without a penalty there is no curvature, and no slope either.
     diagonal = (ridge + bound[:, None] * side.mean_squares).clamp_min_(_LEAST)
     change, direction, size = torch.zeros_like(slope), -slope / diagonal, (slope * slope / diagonal).sum(1)
     start = size
     for step in range(above.steps):
-        along = sums.along(direction)
-        bent = along * above.levels
-        resistance = (ridge * direction * direction).sum(1) + curvature * sums.of(along.mul_(bent))
+        bends, turns = above.along(direction, turning=step + 1 < above.steps)
+        resistance = (ridge * direction * direction).sum(1) + curvature * bends
         going = size > 1e-12 * start
         length = torch.where(going, size / resistance.clamp_min_(_LEAST), 0.0)[:, None]
         change.addcmul_(length, direction)
-        if step + 1 < above.steps:
-            slope.addcmul_(length, sums.of_inputs(bent).mul_(curvature).addcmul_(direction, ridge))
+        if turns is not None:
+            slope.addcmul_(length, turns.mul_(curvature).addcmul_(direction, ridge))
             before, size = size, (slope * slope / diagonal).sum(1)
             direction = -slope / diagonal + torch.where(going, size / before, 0.0)[:, None] * direction
     side.parameters.add_(change.mul_(damping))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -45,7 +46,29 @@ class Side(NamedTuple):
         return self.inputs.square().mean(0)
 
 
-class FactorBlocks:
+class Blocks(ABC):
+    """Rows of users and items whose inner products, and a constant, are logits.
+
+    Parameters
+    ----------
+    users, items
+        Shapes (n, d) and (m, d).
+    sides
+        Both, to be improved.
+    """
+
+    covariates: PairCovariates | None = None
+
+    def __init__(self, users: Tensor, items: Tensor, sides: tuple[Side, Side]) -> None:
+        self.users, self.items, self.sides = users, items, sides
+
+    @property
+    @abstractmethod
+    def constant(self) -> float:
+        """What all logits have in common."""
+
+
+class FactorBlocks(Blocks):
     r"""The rows of users and items of a factor model.
 
     A user's row is :math:`[b_u, u_u, 1, x_u^\top A]`, an item's :math:`[1, v_i, b_i, y_i]`, where x and y are features
@@ -69,8 +92,14 @@ class FactorBlocks:
         self.covariates = None if on_rows is None else PairCovariates(model, penalties.features * scale, on_rows)
         self.features = Features(model, penalties.features * scale) if model.has_features else None
         width = k + 2 + (0 if self.features is None else self.features.items.shape[1])
-        self.users, self.items = (large_array(n, width).zero_() for n in model.shape)
-        self.users[:, k + 1] = self.items[:, 0] = 1
+        users, items = (large_array(n, width).zero_() for n in model.shape)
+        users[:, k + 1] = items[:, 0] = 1
+        factors = torch.full((k,), penalties.factors * scale)
+        own = [torch.full((1 if model.constants else 0,), penalties.of(side) * scale) for side in ("users", "items")]
+        start, end = (0, k + 2) if model.constants else (1, k + 1)
+        of_users = Side(users, items, slice(start, k + 1), torch.cat([own[0], factors]))
+        of_items = Side(items, users, slice(1, end), torch.cat([factors, own[1]]))
+        super().__init__(users, items, (of_users, of_items))
         with torch.no_grad():
             if k:
                 _move(model.user_factors, self.users[:, 1 : k + 1])
@@ -81,13 +110,6 @@ class FactorBlocks:
             if self.features is not None:
                 self.items[:, k + 2 :] = self.features.items
         self.refresh_features()
-        factors = torch.full((k,), penalties.factors * scale)
-        own = [torch.full((1 if model.constants else 0,), penalties.of(side) * scale) for side in ("users", "items")]
-        start, end = (0, k + 2) if model.constants else (1, k + 1)
-        self.sides = (
-            Side(self.users, self.items, slice(start, k + 1), torch.cat([own[0], factors])),
-            Side(self.items, self.users, slice(1, end), torch.cat([factors, own[1]])),
-        )
 
     @property
     def constant(self) -> float:
@@ -99,14 +121,19 @@ class FactorBlocks:
         if self.model.constants:
             self.model.constant.fill_(logit)
 
-    def centre(self) -> None:
-        """Move the mean of the users' and of the items' constants into that of all: it alone has no penalty."""
-        if self.model.constants:
-            with torch.no_grad():
-                for own in (self.model.user_constants, self.model.item_constants):
-                    mean = own.mean()
-                    own.sub_(mean)
-                    self.model.constant.add_(mean)
+    def centre(self) -> float:
+        """Move the mean of the users' and of the items' constants into that of all: it alone has no penalty.
+
+        Gives what the users' mean was.
+        """
+        if not self.model.constants:
+            return 0.0
+        with torch.no_grad():
+            means = [own.mean() for own in (self.model.user_constants, self.model.item_constants)]
+            for own, mean in zip((self.model.user_constants, self.model.item_constants), means, strict=True):
+                own.sub_(mean)
+                self.model.constant.add_(mean)
+        return float(means[0])
 
     def refresh_features(self) -> None:
         """Bring the users' rows up to date with the weights of features."""

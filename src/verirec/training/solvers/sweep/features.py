@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Features
-from verirec.training.solvers.sweep.grid_gradient import CURVATURE, GridGradient, Sigmoids
+from verirec.training.solvers.sweep.grid_gradient import CURVATURE, Imputed, Sigmoids, gradient_of_grid
 from verirec.training.solvers.sweep.majorizers import Majorizer
 from verirec.training.solvers.sweep.rows import Rows
 
@@ -28,16 +28,16 @@ def improve_features(factors: FactorBlocks, rows: Rows, above: Majorizer, dampin
 
 
 def improve_features_on_grid(
-    f: Sigmoids, g: Sigmoids, rows: Rows, linear: Tensor, chosen: Tensor | None, damping: float = 1.0
+    factors: FactorBlocks, g: Imputed, rows: Rows, linear: Tensor, chosen: Tensor | None, damping: float = 1.0
 ) -> Tensor:
     """Lower the loss of the grid by the weights of features; gives the grid's as it was: see `Sweeper.on_grid`."""
-    factors, features = f.factors, _features(f.factors)
-    grid = GridGradient(f, g, 0, chosen, features.items)
+    features = _features(factors)
+    grid, gram = gradient_of_grid(Sigmoids(factors), g, 0, chosen, features.items), features.items.T @ features.items
     slope = -_spread(features, rows, linear)
     for of_part in rows.pool.map(lambda part: features.users[part].T @ grid.of(part), grid.parts()):
         slope += of_part
     users, loss = features.users.T @ features.users, grid.loss()
-    _improve(factors, slope, lambda matrix: CURVATURE * (users @ matrix @ grid.gram), damping)
+    _improve(factors, slope, lambda matrix: CURVATURE * (users @ matrix @ gram), damping)
     return loss
 
 

@@ -14,13 +14,16 @@ Gram matrices, one of all items and one of the sample, is all that is added to a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
+from verirec.training.solvers.sweep.arrays import in_parts
+from verirec.training.solvers.sweep.factor_blocks import Blocks
 
 CURVATURE: Final = 0.25
 """No logistic loss bends more."""
@@ -33,65 +36,66 @@ _SOME_CELLS: Final = 1 << 11
 _SPACED: Final = 64
 
 
-class Sigmoids:
+@dataclass(frozen=True, eq=False)
+class SideSigmoids:
     """The probabilities of a model on all pairs of one side with some of the other.
 
     Parameters
     ----------
-    factors
-        The model.
+    own, seen
+        Rows of the side, and of those of the other that are looked at.
+    constant
+        Of all logits.
+    products
+        Of all rows of the other side with the inputs, shape (d, k).
+    slopes, level
+        Of the line's part that the sample leaves out: see `unseen`.
+    pairs
+        Covariates of a part of the side with those that are looked at, and their weights, if there are some.
     """
 
-    def __init__(self, factors: FactorBlocks) -> None:
-        self.factors = factors
-
-    def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> None:
-        """Turn to a side, 0 for users and 1 for items, and to those of the other that were chosen."""
-        self.own, other = self.factors.sides[number].own, self.factors.sides[number].other
-        self.seen = other if chosen is None else other.index_select(0, chosen)
-        self.number, self.chosen = number, torch.arange(len(other)) if chosen is None else chosen
-        self.constant, self.products = torch.tensor(self.factors.constant), other.T @ inputs
-        if chosen is not None:
-            a, b = _line(torch.addmm(self.constant, _spaced(self.own), _spaced(other).T))
-            unseen = _Unseen(inputs, chosen)
-            self.slopes = b * unseen.products(self.seen, self.products)
-            self.level = (a + b * float(self.constant)) * unseen.total
+    own: Tensor
+    seen: Tensor
+    constant: Tensor
+    products: Tensor
+    slopes: Tensor
+    level: Tensor
+    pairs: tuple[Callable[[slice], Tensor], Tensor] | None = None
 
     def logits(self, part: slice) -> Tensor:
-        """Return the logits of a part of the side, shape (part, chosen)."""
+        """Return the logits of a part of the side, shape (part, seen)."""
         logits = torch.addmm(self.constant, self.own[part], self.seen.T)
-        if self.factors.covariates is not None:
-            logits += torch.einsum("cab,c->ab", self.covariates_at(part), self.factors.covariates.weights)
+        if self.pairs is not None:
+            logits += torch.einsum("cab,c->ab", self.pairs[0](part), self.pairs[1])
         return logits
 
     def at(self, part: slice) -> Tensor:
-        """Return the probabilities of a part of the side, shape (part, chosen)."""
+        """Return the probabilities of a part of the side, shape (part, seen)."""
         return self.logits(part).sigmoid_()
-
-    def covariates_at(self, part: slice) -> Tensor:
-        """Return the covariates of a part of the side, shape (c, part, chosen)."""
-        own = torch.arange(len(self.own))[part]
-        covariates = self.factors.covariates
-        assert covariates is not None  # noqa: S101
-        if self.number == 0:
-            return covariates.rectangle(own, self.chosen)
-        return covariates.rectangle(self.chosen, own).transpose(1, 2)
 
     def unseen(self, part: slice) -> Tensor:
         """Return what the line adds up to over all of the other side, beyond what the sample says: shape (part, k)."""
         return torch.addmm(self.level, self.own[part], self.slopes)
 
+    def of(self, own: Tensor) -> SideSigmoids:
+        """Return those of other rows of the side."""
+        return replace(self, own=own)
 
-class OneLabel(Sigmoids):
-    """One probability for all pairs."""
 
-    def __init__(self, label: float) -> None:
-        self.label = torch.tensor(label)
+@dataclass(frozen=True, eq=False)
+class SideLabel:
+    """One probability for all pairs.
 
-    def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> None:
-        """Take note of the inputs."""
-        if chosen is not None:
-            self.level = self.label * _Unseen(inputs, chosen).total
+    Parameters
+    ----------
+    label
+        The probability.
+    level
+        What it adds up to beyond what the sample says, shape (k,).
+    """
+
+    label: Tensor
+    level: Tensor
 
     def at(self, part: slice) -> Tensor:
         """Return the label."""
@@ -100,6 +104,65 @@ class OneLabel(Sigmoids):
     def unseen(self, part: slice) -> Tensor:
         """Return the label's part: it is a line."""
         return self.level
+
+    def of(self, own: Tensor) -> SideLabel:
+        """Return the same."""
+        return self
+
+
+class Sigmoids:
+    """The probabilities of a model.
+
+    Parameters
+    ----------
+    factors
+        The model.
+    """
+
+    def __init__(self, factors: Blocks) -> None:
+        self.factors = factors
+
+    def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> SideSigmoids:
+        """Turn to a side, 0 for users and 1 for items, and to those of the other that were chosen."""
+        own, other = self.factors.sides[number].own, self.factors.sides[number].other
+        constant, products, nothing = torch.tensor(self.factors.constant), other.T @ inputs, torch.empty(0)
+        if chosen is None:
+            return SideSigmoids(own, other, constant, products, nothing, nothing, self._pairs(number, None))
+        seen, unseen = other.index_select(0, chosen), _Unseen(inputs, chosen)
+        a, b = _line(torch.addmm(constant, _spaced(own), _spaced(other).T))
+        slopes = b * unseen.products(seen, products)
+        level = (a + b * float(constant)) * unseen.total
+        return SideSigmoids(own, seen, constant, products, slopes, level, self._pairs(number, chosen))
+
+    def _pairs(self, number: int, chosen: Tensor | None) -> tuple[Callable[[slice], Tensor], Tensor] | None:
+        """Return what gives the covariates of a part of the side, shape (c, part, chosen), and their weights."""
+        covariates = self.factors.covariates
+        if covariates is None:
+            return None
+        sizes = len(self.factors.users), len(self.factors.items)
+        other = torch.arange(sizes[1 - number]) if chosen is None else chosen
+
+        def at(part: slice) -> Tensor:
+            own = torch.arange(sizes[number])[part]
+            if number == 0:
+                return covariates.rectangle(own, other)
+            return covariates.rectangle(other, own).transpose(1, 2)
+
+        return at, covariates.weights
+
+
+class OneLabel:
+    """One probability for all pairs."""
+
+    def __init__(self, label: float) -> None:
+        self.label = torch.tensor(label)
+
+    def meet(self, number: int, inputs: Tensor, chosen: Tensor | None) -> SideLabel:
+        """Take note of the inputs."""
+        return SideLabel(self.label, torch.empty(0) if chosen is None else self.label * _Unseen(inputs, chosen).total)
+
+
+Imputed = Sigmoids | OneLabel
 
 
 class _Unseen:
@@ -114,8 +177,55 @@ class _Unseen:
         return (of_all.double() - self.times * (seen.double().T @ self.seen)).float()
 
 
+@dataclass(frozen=True, eq=False)
 class GridGradient:
     """The gradient of the grid's part of the loss for one side, a part of that at a time.
+
+    Parameters
+    ----------
+    f, g
+        Predictions, and imputed labels.
+    inputs
+        What the side's parameters are multiplied by, of those of the other side that are looked at.
+    times
+        How many each of these stands for.
+    sampled
+        Whether not all are looked at.
+    """
+
+    f: SideSigmoids
+    g: SideSigmoids | SideLabel
+    inputs: Tensor
+    times: float
+    sampled: bool
+
+    def parts(self, within: Iterable[slice] | None = None) -> list[slice]:
+        """Return parts of the side, or of ranges of it, that are worth doing at once."""
+        ranges = [slice(0, len(self.f.own))] if within is None else within
+        return in_parts(ranges, max(1, _PART_CELLS // len(self.f.seen)))
+
+    def of(self, part: slice) -> Tensor:
+        """Return the gradient of a part, shape (part, k)."""
+        missed = self.f.at(part).sub_(self.g.at(part))
+        if not self.sampled:
+            return missed @ self.inputs
+        return self.f.unseen(part).sub_(self.g.unseen(part)).addmm_(missed, self.inputs, alpha=self.times)
+
+    def loss(self) -> Tensor:
+        """Estimate the mean loss from some pairs."""
+        some = slice(0, None, max(1, len(self.f.own) * len(self.f.seen) // _SOME_CELLS))
+        z = self.f.logits(some)
+        return (softplus(z) - self.g.at(some) * z).mean()
+
+    def on(self, of_f: Tensor, of_g: Tensor) -> GridGradient:
+        """Return that of other rows of the side: those of f and of g."""
+        return replace(self, f=self.f.of(of_f), g=self.g.of(of_g))
+
+
+def gradient_of_grid(
+    f: Sigmoids, g: Imputed, number: int, chosen: Tensor | None, inputs: Tensor | None = None
+) -> GridGradient:
+    """Return the gradient of the grid's part of the loss for one side.
 
     Parameters
     ----------
@@ -128,36 +238,10 @@ class GridGradient:
     inputs
         What the side's parameters are multiplied by, shape (m, k); by default their own inputs.
     """
-
-    def __init__(
-        self, f: Sigmoids, g: Sigmoids, number: int, chosen: Tensor | None, inputs: Tensor | None = None
-    ) -> None:
-        self.f, self.g, self.chosen = f, g, chosen
-        self.side: Side = f.factors.sides[number]
-        given = self.side.inputs if inputs is None else inputs
-        self.seen = given if chosen is None else given.index_select(0, chosen)
-        for one in (f, g):
-            one.meet(number, given, chosen)
-        self.gram = f.products[self.side.columns] if inputs is None else given.T @ given
-        self.times = len(given) / len(f.seen)
-
-    def parts(self) -> list[slice]:
-        """Return parts of the side that are worth doing at once."""
-        n, height = len(self.side.own), max(1, _PART_CELLS // len(self.f.seen))
-        return [slice(start, min(start + height, n)) for start in range(0, n, height)]
-
-    def of(self, part: slice) -> Tensor:
-        """Return the gradient of a part, shape (part, k)."""
-        missed = self.f.at(part).sub_(self.g.at(part))
-        if self.chosen is None:
-            return missed @ self.seen
-        return self.f.unseen(part).sub_(self.g.unseen(part)).addmm_(missed, self.seen, alpha=self.times)
-
-    def loss(self) -> Tensor:
-        """Estimate the mean loss from some pairs."""
-        some = slice(0, None, max(1, len(self.side.own) * len(self.f.seen) // _SOME_CELLS))
-        z = self.f.logits(some)
-        return (softplus(z) - self.g.at(some) * z).mean()
+    given = f.factors.sides[number].inputs if inputs is None else inputs
+    seen = given if chosen is None else given.index_select(0, chosen)
+    met = f.meet(number, given, chosen), g.meet(number, given, chosen)
+    return GridGradient(*met, seen, len(given) / len(seen), chosen is not None)
 
 
 def _spaced(matrix: Tensor) -> Tensor:

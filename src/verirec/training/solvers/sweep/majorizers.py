@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +20,8 @@ class Majorizer(NamedTuple):
 
     Parameters
     ----------
-    value
-        The loss of all rows.
+    values
+        The loss of all rows, a part of them each.
     logits
         Where it touches the loss.
     slopes, levels, curvature
@@ -30,12 +30,17 @@ class Majorizer(NamedTuple):
         Of conjugate gradients.
     """
 
-    value: Tensor
+    values: Tensor
     logits: Tensor
     slopes: Tensor
     levels: Tensor
     curvature: float
     steps: int
+
+    @property
+    def value(self) -> Tensor:
+        """The loss of all rows."""
+        return self.values.sum(dtype=torch.float64)
 
 
 class RowsLoss(ABC):
@@ -45,19 +50,23 @@ class RowsLoss(ABC):
     ----------
     rows
         How many there are.
+    parts
+        In which they are worked on; by default so many at a time.
     """
 
-    def __init__(self, rows: int) -> None:
-        self.slopes = large_array(rows)
+    steps: ClassVar[int]
+    """Of conjugate gradients that are worth their time."""
+
+    def __init__(self, rows: int, parts: list[slice] | None = None) -> None:
+        self.slopes, self.parts = large_array(rows), row_parts(0, rows) if parts is None else parts
 
     @abstractmethod
     def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
         """Return the quadratic at logits, worked out by some threads."""
 
     def _each(self, work: Callable[[slice], Tensor], pool: Pool | None) -> Tensor:
-        """Work on all rows, some at a time, and add up the loss."""
-        values = (pool or Pool()).map(work, row_parts(len(self.slopes)))
-        return torch.stack(values).sum(dtype=torch.float64)
+        """Work on all rows, some at a time; returns their losses."""
+        return torch.stack((pool or Pool()).map(work, self.parts))
 
 
 class CrossEntropy(RowsLoss):
@@ -66,8 +75,10 @@ class CrossEntropy(RowsLoss):
     The quadratic has the curvature :math:`a\,(\sigma(z) - \tfrac12)/z`, which is the least (Jaakkola and Jordan 2000).
     """
 
-    def __init__(self, level: Tensor, linear: Tensor) -> None:
-        super().__init__(len(level))
+    steps = 2
+
+    def __init__(self, level: Tensor, linear: Tensor, parts: list[slice] | None = None) -> None:
+        super().__init__(len(level), parts)
         self.level, self.linear, self.curvatures = level, linear, large_array(len(level))
 
     def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
@@ -79,21 +90,32 @@ class CrossEntropy(RowsLoss):
             curvature = torch.where(here.abs() > 1e-3, (p - 0.5) / here, 0.25)
             torch.mul(level, curvature, out=self.curvatures[part])
             torch.sub(p.mul_(level), linear, out=self.slopes[part])
-            return level @ softplus(here) - linear @ here
+            # Not inner products: how these are added up depends on where in memory a part begins.
+            return softplus(here).mul_(level).addcmul_(linear, here, value=-1).sum()
 
-        return Majorizer(self._each(work, pool), z, self.slopes, self.curvatures, 1.0, steps=2)
+        return Majorizer(self._each(work, pool), z, self.slopes, self.curvatures, 1.0, self.steps)
 
 
 class Squares(RowsLoss):
     r"""Squares of a probability's distance, :math:`a\,(\sigma(z) - y)^2`, a and y of each row.
 
-    The quadratic has the largest curvature that the squares have anywhere.
+    The quadratic has the largest curvature that the squares have anywhere: labels lie between two `extremes`, by
+    default those of these rows.
     """
 
-    def __init__(self, weights: Tensor, labels: Tensor) -> None:
-        super().__init__(len(weights))
+    steps = 1
+
+    def __init__(
+        self,
+        weights: Tensor,
+        labels: Tensor,
+        parts: list[slice] | None = None,
+        extremes: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(len(weights), parts)
         self.weights, self.labels = weights, labels
-        self.curvature = largest_curvature(*(float(one) for one in labels.aminmax()))
+        least, most = (float(one) for one in labels.aminmax()) if extremes is None else extremes
+        self.curvature = largest_curvature(least, most)
 
     def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
         """Return the quadratic at logits, worked out by some threads."""
@@ -106,7 +128,7 @@ class Squares(RowsLoss):
             torch.mul(p.addcmul_(p, p, value=-1), weighted.mul_(2), out=self.slopes[part])
             return value
 
-        return Majorizer(self._each(work, pool), z, self.slopes, self.weights, self.curvature, steps=1)
+        return Majorizer(self._each(work, pool), z, self.slopes, self.weights, self.curvature, self.steps)
 
 
 def largest_curvature(least: float, most: float) -> float:

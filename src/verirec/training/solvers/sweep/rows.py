@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.training.solvers.sweep.arrays import large_array
+from verirec.training.solvers.sweep.arrays import large_array, row_parts
 from verirec.training.solvers.sweep.descent import descend_together
-from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
+from verirec.training.solvers.sweep.factor_blocks import Blocks, Side
 from verirec.training.solvers.sweep.majorizers import Majorizer
+from verirec.training.solvers.sweep.tree_sum import TreeSum
 from verirec.training.sorted_rows import SortedRows
 from verirec.training.threads import Pool
 
@@ -25,6 +26,18 @@ ROWS_A_PART: Final = 1 << 15
 _PARTS: Final = 8
 _ROWS_AN_ITEM: Final = 4
 """Of a part, at least: each part has sums of all items, which are added up."""
+_MORE_PARTS: Final = 256
+"""Of logs that many workers may share."""
+_LARGE_PART: Final = 1 << 20
+_MORE_ROWS_AN_ITEM: Final = 16
+
+
+def user_parts(rows: SortedRows) -> list[slice]:
+    """Return users in parts of about as many rows; they depend on the log alone, not on who works on them."""
+    n_items = rows.shape[1]
+    few = len(rows) // max(ROWS_A_PART, _ROWS_AN_ITEM * n_items)
+    many = len(rows) // max(_LARGE_PART, _MORE_ROWS_AN_ITEM * n_items)
+    return rows.parts(max(1, min(_PARTS, few), min(_MORE_PARTS, many)))
 
 
 def compiled_rows() -> ModuleType | None:
@@ -39,8 +52,8 @@ def compiled_rows() -> ModuleType | None:
 class Rows:
     """A log's rows in the order of users, and sums over them.
 
-    Users are in parts, which depend on the log alone. Sums over items are those of the parts, added up in their order:
-    the same whatever the number of threads.
+    Users are in parts, which depend on the log alone. Sums over items are those of the parts, put together two by two
+    (`tree_sum`): the same whatever the number of threads.
 
     Parameters
     ----------
@@ -50,22 +63,30 @@ class Rows:
         At most.
     compiled
         Whether to use numba, where it is there.
+    parts
+        Of the users; by default those of `user_parts`.
     """
 
-    def __init__(self, rows: SortedRows, threads: int, *, compiled: bool = True) -> None:
+    def __init__(
+        self, rows: SortedRows, threads: int, *, compiled: bool = True, parts: list[slice] | None = None
+    ) -> None:
         from verirec.training.solvers.sweep import torch_rows
 
         self.sorted = rows
         self.compiled = compiled_rows() if compiled else None
         self.walks: Any = torch_rows if self.compiled is None else self.compiled
-        most = len(rows) // max(ROWS_A_PART, _ROWS_AN_ITEM * rows.shape[1])
-        self.parts = rows.parts(max(1, min(_PARTS, most)))
+        self.parts = user_parts(rows) if parts is None else parts
         self.pool = Pool(max(1, min(threads, len(self.parts))))
+        starts = rows.starts
+        self.row_parts = [
+            part for one in self.parts for part in row_parts(int(starts[one.start]), int(starts[one.stop]))
+        ]
+        """Rows that are worked on at once, each of one part of the users."""
 
     def __len__(self) -> int:
         return len(self.sorted)
 
-    def logits(self, factors: FactorBlocks, out: Tensor | None = None) -> Tensor:
+    def logits(self, factors: Blocks, out: Tensor | None = None) -> Tensor:
         """Return the logit of each row, shape (rows,), in an array that is given or a new one."""
         found = self.inner(factors.users, factors.items, factors.constant, out)
         return found if factors.covariates is None else factors.covariates.added_to(found)
@@ -87,6 +108,10 @@ class Rows:
         self._walk(self.walks.inner, users.numpy(), first, last, items.numpy(), np.float32(constant), out.numpy())
         return out
 
+    def totals(self, values: Tensor) -> Tensor:
+        """Return the sum of values of each of the parts that rows are worked on in."""
+        return torch.stack([values[part].sum(dtype=torch.float64) for part in self.row_parts])
+
     def gather(self, items: Tensor, values: Tensor, part: slice) -> Tensor:
         """Return the sum over each user's rows of values times the item's row, for some users: shape (part, d)."""
         out = torch.empty(part.stop - part.start, items.shape[1])
@@ -104,10 +129,10 @@ class Rows:
             self.walks.push(part.start, part.stop, *whole)
             return out
 
-        total, *others = self.pool.map(of_part, self.parts)
-        for other in others:
-            total += other
-        return total
+        sums = TreeSum(len(self.parts))
+        for number, found in enumerate(self.pool.each(of_part, self.parts)):
+            sums.add((0, number), found)
+        return sums.total
 
     def descend(self, side: Side, number: int, above: Majorizer, damping: float = 1.0) -> None:
         r"""Improve all parameters of a side on the quadratic above the loss of its rows.
@@ -119,9 +144,9 @@ class Rows:
         not the items.
         """
         if number == 1:
-            descend_together(side, above, damping, ItemSums(self, side))
+            descend_together(side, damping, ItemSums(self, side, above))
         elif self.compiled is None:
-            change = descend_together(side, above, damping, UserSums(self, side))
+            change = descend_together(side, damping, UserSums(self, side, above))
             above.logits.add_(self.inner(change, side.inputs))
         else:
             columns = side.columns
@@ -139,7 +164,7 @@ class Rows:
 
 
 class UserSums:
-    """Sums over each user's rows, for descents of all users together.
+    """Sums over each user's rows, for descents of all users together: see `descent.Quadratics`.
 
     Parameters
     ----------
@@ -147,21 +172,35 @@ class UserSums:
         All rows.
     side
         The users'.
+    above
+        The quadratics of the rows.
     """
 
-    def __init__(self, rows: Rows, side: Side) -> None:
-        self.rows, self.side = rows, side
+    def __init__(self, rows: Rows, side: Side, above: Majorizer) -> None:
+        self.rows, self.side, self.above = rows, side, above
+        self.curvature, self.steps = above.curvature, above.steps
 
-    def of_inputs(self, values: Tensor) -> Tensor:
+    def start(self) -> tuple[Tensor, Tensor]:
+        """Add up slopes times inputs, and levels."""
+        return self._of_inputs(self.above.slopes), self._of(self.above.levels)
+
+    def along(self, directions: Tensor, *, turning: bool) -> tuple[Tensor, Tensor | None]:
+        """Return how much the quadratics bend along directions, and how that turns the slope."""
+        along = self._moved(directions)
+        bent = along * self.above.levels
+        turns = self._of_inputs(bent) if turning else None
+        return self._of(along.mul_(bent)), turns
+
+    def _of_inputs(self, values: Tensor) -> Tensor:
         """Add up values times what users are multiplied by: shape (n, k)."""
         return self._gather(self.side.inputs, values)
 
-    def of(self, values: Tensor) -> Tensor:
+    def _of(self, values: Tensor) -> Tensor:
         """Add up values: shape (n,)."""
         return self._gather(torch.ones(len(self.side.other), 1), values).squeeze(1)
 
-    def along(self, directions: Tensor) -> Tensor:
-        """Return how far each row's logit goes along directions of all users."""
+    def _moved(self, directions: Tensor) -> Tensor:
+        """Return how far each row's logit goes along directions: shape (rows,)."""
         return self.rows.inner(directions, self.side.inputs)
 
     def _gather(self, items: Tensor, values: Tensor) -> Tensor:
@@ -171,14 +210,11 @@ class UserSums:
 class ItemSums(UserSums):
     """Sums over each item's rows, for descents of all items together."""
 
-    def of_inputs(self, values: Tensor) -> Tensor:
-        """Add up values times what items are multiplied by: shape (m, k)."""
+    def _of_inputs(self, values: Tensor) -> Tensor:
         return self.rows.push(self.side.other, values, self.side.columns)
 
-    def of(self, values: Tensor) -> Tensor:
-        """Add up values: shape (m,)."""
+    def _of(self, values: Tensor) -> Tensor:
         return self.rows.push(torch.ones(len(self.side.other), 1), values).squeeze(1)
 
-    def along(self, directions: Tensor) -> Tensor:
-        """Return how far each row's logit goes along directions of all items."""
+    def _moved(self, directions: Tensor) -> Tensor:
         return self.rows.inner(self.side.other, directions, columns=self.side.columns)

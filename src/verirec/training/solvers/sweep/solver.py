@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import torch
@@ -14,10 +14,9 @@ from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import ImputedLabels, PseudoLabels, mean_label
 from verirec.training.solvers import AfterPrediction
-from verirec.training.solvers.sweep.arrays import large_array, row_parts
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
-from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
 from verirec.training.solvers.sweep.sweeper import Sweeper
+from verirec.training.solvers.sweep.targets import RowTargets
 from verirec.training.threads import no_denormals
 
 _CONVERGED: Final = 1e-5
@@ -43,6 +42,7 @@ class SweepSolver:
 
     name: str = "sweep"
     validation_interval: int = 2
+    long_epochs: bool = False
 
     def __init__(
         self, objective: PseudoLabels, models: Learners, data: TrainingData, threads: int, damping: float
@@ -54,8 +54,9 @@ class SweepSolver:
             # The best state may be any.
             self.validation_interval = 1
         self.factors = {name: self.sweeper.factors(learner) for name, learner in models.by_name.items()}
-        self._labels_of: NoiseCorrection | None = None
-        level = float(mean_label(self._labels(), objective.row_weights(self.sweeper.batch)))
+        self._targets_of: NoiseCorrection | None = None
+        self._logits: Tensor | None = None
+        level = float(mean_label(self._targets().labels, self._targets().weights))
         with torch.no_grad():
             for factors in self.factors.values():
                 factors.start_from(_logit(level))
@@ -64,6 +65,9 @@ class SweepSolver:
     def converged(self) -> bool:
         """Whether the last sweep changed next to nothing."""
         return self.sweeper.change < _CONVERGED
+
+    def close(self) -> None:
+        """Do nothing: all is here."""
 
     def correct(self, correction: NoiseCorrection) -> None:
         """Go on with another noise correction."""
@@ -81,54 +85,45 @@ class SweepSolver:
 
     def _sweep(self, epoch: int, after_prediction: AfterPrediction) -> dict[str, Tensor]:
         imputed = self.objective.imputed
-        if imputed is None:
-            losses = {"loss": self._rows_alone()}
-        elif imputed.constant is not None:
-            label = float(imputed.constant)
-            losses = {"loss": self._rows_and_grid(OneLabel(label), lambda part: torch.tensor(label))}
-        else:
-            g = self.factors["imputation"]
-            logits = self.sweeper.rows.logits(g)
-            losses = {"loss": self._rows_and_grid(Sigmoids(g), lambda part: torch.sigmoid(logits[part]))}
+        losses = {"loss": self._improve_prediction(imputed)}
         self.correct(after_prediction(lambda: self.data.sample_batch(epoch)))
         if imputed is not None and imputed.constant is None:
-            losses["imputation_loss"] = self._squares(imputed, logits)
+            losses["imputation_loss"] = self._improve_imputation(imputed)
         return losses
 
-    def _labels(self) -> Tensor:
-        """Return the rows' corrected labels, worked out once for each correction."""
-        if self._labels_of is not self.objective.correction:
-            self._labels_of = self.objective.correction
-            self._corrected = self._labels_of.labels(self.sweeper.batch)
-        return self._corrected
+    def _targets(self) -> RowTargets:
+        """Return the rows' corrected labels and weights, worked out once for each correction."""
+        if self._targets_of is not self.objective.correction:
+            self._targets_of = self.objective.correction
+            labels = self._targets_of.labels(self.sweeper.batch)
+            least, most = (float(one) for one in labels.aminmax())
+            self._kept = RowTargets(
+                self.sweeper.rows, labels, self.objective.row_weights(self.sweeper.batch), (least, most)
+            )
+        return self._kept
 
-    def _rows_alone(self) -> Tensor:
-        """Improve f where no error is imputed; returns the loss as it was."""
-        labels = self._labels()
-        weights = self.objective.row_weights(self.sweeper.batch).expand_as(labels).contiguous()
-        return self.sweeper.on_rows(self.factors["prediction"], CrossEntropy(weights, weights * labels))
+    def _improve_prediction(self, imputed: ImputedLabels | None) -> Tensor:
+        """Improve f; returns the loss as it was."""
+        f, targets = self.factors["prediction"], self._targets()
+        if imputed is None:
+            return self.sweeper.on_rows(f, targets.cross_entropy())
+        if imputed.constant is not None:
+            label = imputed.constant.float()
+            return self.sweeper.on_grid(f, OneLabel(float(label)), targets.linear(lambda part: label))
+        g = self.factors["imputation"]
+        self._logits = logits = self.sweeper.rows.logits(g)
+        return self.sweeper.on_grid(f, Sigmoids(g), targets.linear(lambda part: torch.sigmoid(logits[part])))
 
-    def _rows_and_grid(self, everywhere: Sigmoids, at_rows: Callable[[slice], Tensor]) -> Tensor:
-        """Improve f, given g of the grid and of some rows; returns the loss as it was."""
-        labels = self._labels()
-        weights, linear = self.objective.row_weights(self.sweeper.batch).expand_as(labels), large_array(len(labels))
-
-        def work(part: slice) -> None:
-            torch.mul(labels[part] - at_rows(part), weights[part], out=linear[part])
-
-        self.sweeper.rows.pool.map(work, row_parts(len(labels)))
-        return self.sweeper.on_grid(self.factors["prediction"], everywhere, linear)
-
-    def _squares(self, imputed: ImputedLabels, logits: Tensor) -> Tensor:
+    def _improve_imputation(self, imputed: ImputedLabels) -> Tensor:
         """Improve g, given its logits on the rows, which follow it; returns its loss as it was."""
-        effect, given = self.objective.correction.loss.label_effect, self.sweeper.batch.weights
-        of_f = self.sweeper.rows.logits(self.factors["prediction"])
+        given = self.sweeper.batch.weights
 
-        def work(part: slice) -> None:
-            torch.mul(effect(of_f[part]).square_(), imputed.weights(given[part]) * imputed.scale, out=of_f[part])
+        def weights(part: slice) -> Tensor:
+            return imputed.weights(given[part]) * imputed.scale
 
-        self.sweeper.rows.pool.map(work, row_parts(len(of_f)))
-        return self.sweeper.on_rows(self.factors["imputation"], Squares(of_f, self._labels()), logits)
+        loss = self._targets().squares(self.factors["prediction"], self.objective.correction.loss, weights)
+        logits, self._logits = self._logits, None
+        return self.sweeper.on_rows(self.factors["imputation"], loss, logits)
 
 
 def _logit(share: float) -> float:

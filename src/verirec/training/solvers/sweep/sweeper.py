@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -13,9 +13,17 @@ from verirec.models import FactorModel
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learner
 from verirec.training.solvers.sweep.covariates import improve_covariates, improve_covariates_on_grid
-from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
+from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
 from verirec.training.solvers.sweep.features import improve_features, improve_features_on_grid
-from verirec.training.solvers.sweep.grid_gradient import CURVATURE, EXACT_CELLS, LEAST_SAMPLE, GridGradient, Sigmoids
+from verirec.training.solvers.sweep.grid_gradient import (
+    CURVATURE,
+    EXACT_CELLS,
+    LEAST_SAMPLE,
+    GridGradient,
+    Imputed,
+    Sigmoids,
+    gradient_of_grid,
+)
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, RowsLoss
 from verirec.training.solvers.sweep.rows import Rows
 
@@ -80,7 +88,7 @@ class Sweeper:
             improvements.append((partial(improve_features, factors, self.rows), False))
         if factors.covariates is not None:
             improvements.append((partial(improve_covariates, factors.covariates), False))
-        before, values = self._state(factors), []
+        before, values = self.state(factors), []
         z, known = logits, logits is not None
         for improve, logits_follow in improvements:
             z = z if known and z is not None else self.rows.logits(factors, z)
@@ -89,64 +97,54 @@ class Sweeper:
             known = logits_follow
             values.append(above.value)
         factors.centre()
-        self._measure(factors, before)
+        self.measure(factors, before)
         return values[0] / self.data.log.n_cells
 
-    def _state(self, factors: FactorBlocks) -> Tensor:
+    def state(self, factors: FactorBlocks) -> Tensor:
         """Return all parameters but the users', which follow from the others: of items that have rows, and of all."""
         warm = factors.sides[1].parameters.index_select(0, self._warm)
         whole = [] if factors.features is None else [one.reshape(-1) for one in factors.features.weights]
         whole += [] if factors.covariates is None else [factors.covariates.weights]
         return torch.cat([warm.reshape(-1), torch.tensor([factors.constant]), *whole])
 
-    def _measure(self, factors: FactorBlocks, before: Tensor) -> None:
+    def measure(self, factors: FactorBlocks, before: Tensor) -> None:
         """Take note of how much a sweep changed them, relative to what they were."""
-        change = (self._state(factors) - before).norm() / before.norm().clamp_min(1e-6)
+        change = (self.state(factors) - before).norm() / before.norm().clamp_min(1e-6)
         self.change = max(self.change, float(change))
 
-    def on_grid(self, factors: FactorBlocks, g: Sigmoids, linear: Tensor) -> Tensor:
+    def on_grid(self, factors: FactorBlocks, g: Imputed, linear: Tensor) -> Tensor:
         r"""Lower :math:`\sum_D [\mathrm{softplus}(z) - g z] - \sum_O b z` and the penalties.
 
         Gives the loss as it was, the grid's part of it from some pairs.
         """
-        f, loss, n_cells = Sigmoids(factors), -factors.constant * linear.sum(dtype=torch.float64), self.data.log.n_cells
-        before = self._state(factors)
+        before, of_grid = self.state(factors), torch.zeros((), dtype=torch.float64)
         if factors.covariates is not None:
-            loss -= linear @ factors.covariates.added_to(torch.zeros_like(linear))
-        first = next((side for side in factors.sides if side.ridge.numel()), None)
-        for number, side in enumerate(factors.sides):
-            if side.ridge.numel() == 0:
-                continue
-            grid = GridGradient(f, g, number, self._chosen(number))
-            loss += n_cells * grid.loss() if side is first else 0.0
-            of_rows = self._side_on_grid(grid, number, linear)
-            loss -= of_rows if side is first else 0.0
-        if first is None:
-            loss -= linear @ self.rows.inner(factors.users, factors.items)
+            of_grid -= linear @ factors.covariates.added_to(torch.zeros_like(linear))
+        has_sides = bool(factors.sides[0].ridge.numel())
+        if has_sides:
+            of_grid += self.sides_on_grid(factors, g, LinearHere(self.rows, linear))
+        else:
+            of_grid -= linear @ self.rows.inner(factors.users, factors.items, factors.constant)
         if factors.features is not None:
-            of_grid = improve_features_on_grid(f, g, self.rows, linear, self._chosen(0), self.damping)
-            loss += n_cells * of_grid if first is None else 0.0
+            mean = improve_features_on_grid(factors, g, self.rows, linear, self._chosen(0), self.damping)
+            of_grid += 0.0 if has_sides else self.data.log.n_cells * mean
         if factors.covariates is not None:
-            improve_covariates_on_grid(f, g, linear, self._chosen(0), self.damping)
+            improve_covariates_on_grid(factors, g, linear, self._chosen(0), self.damping)
         factors.centre()
-        self._measure(factors, before)
-        return loss / n_cells
+        self.measure(factors, before)
+        return of_grid / self.data.log.n_cells
 
-    def _side_on_grid(self, grid: GridGradient, number: int, linear: Tensor) -> Tensor:
-        """Improve a side, given the grid's gradient; gives the sum over rows of b z as it was, without the constant."""
-        side = grid.side
-        steps = _inverse(CURVATURE * grid.gram.double() + torch.diag(side.ridge.double()))
-        pushed = self.rows.push(side.other, linear) if number else None
-
-        def improve(part: slice) -> Tensor:
-            of_rows = self.rows.gather(side.other, linear, part) if pushed is None else pushed[part]
-            was = of_rows.reshape(-1) @ side.own[part].reshape(-1)
-            own = side.parameters[part]
-            slope = grid.of(part).sub_(of_rows[:, side.columns]).addcmul_(own, side.ridge)
-            own.addmm_(slope, steps, alpha=-self.damping)
-            return was
-
-        return torch.stack(self.rows.pool.map(improve, grid.parts())).sum(dtype=torch.float64)
+    def sides_on_grid(self, factors: FactorBlocks, g: Imputed, linear: LinearTerm) -> Tensor:
+        """Improve users, then items; gives the loss of the grid as it was: see `on_grid`."""
+        constant, loss, f = factors.constant, torch.zeros((), dtype=torch.float64), Sigmoids(factors)
+        for number, side in enumerate(factors.sides):
+            grid = gradient_of_grid(f, g, number, self._chosen(number))
+            if number == 0:
+                loss += self.data.log.n_cells * grid.loss()
+            was = linear.improve(grid, side, number, self.damping)
+            if number == 0:
+                loss -= was
+        return loss - constant * linear.total()
 
     def _chosen(self, number: int) -> Tensor | None:
         """Draw those of the other side that stand for all of it."""
@@ -156,6 +154,65 @@ class Sweeper:
         size = min(m, max(LEAST_SAMPLE, len(self.rows) // n))
         random = np.random.default_rng([self.data.seed, 7, self.done, number])
         return torch.from_numpy(random.choice(m, size=size, replace=False, shuffle=False))
+
+
+class LinearTerm(Protocol):
+    """The rows' part of a loss on the grid, the sum of b z, wherever the rows are."""
+
+    def improve(self, grid: GridGradient, side: Side, number: int, damping: float) -> Tensor:
+        """Improve a side, given the grid's gradient; gives the sum over rows of b z as it was, without the constant."""
+
+    def total(self) -> Tensor:
+        """Return the sum of b, when users have been improved."""
+
+
+class LinearHere:
+    """The rows' part of a loss on the grid, of rows that are here.
+
+    Parameters
+    ----------
+    rows
+        All rows.
+    linear
+        b of each.
+    """
+
+    def __init__(self, rows: Rows, linear: Tensor) -> None:
+        self.rows, self.linear = rows, linear
+
+    def improve(self, grid: GridGradient, side: Side, number: int, damping: float) -> Tensor:
+        """Improve a side, a part at a time."""
+        steps = grid_steps(grid, side)
+        pushed = self.rows.push(side.other, self.linear) if number else None
+
+        def improved(part: slice) -> Tensor:
+            of_rows = self.rows.gather(side.other, self.linear, part) if pushed is None else pushed[part]
+            return step_on_grid(side, part, grid.of(part), of_rows, steps, damping)
+
+        parts = grid.parts(None if number else self.rows.parts)
+        return torch.stack(self.rows.pool.map(improved, parts)).sum(dtype=torch.float64)
+
+    def total(self) -> Tensor:
+        """Add up b, a part at a time."""
+        return self.rows.totals(self.linear).sum(dtype=torch.float64)
+
+
+def grid_steps(grid: GridGradient, side: Side) -> Tensor:
+    """Return what slopes of a side are multiplied by to get to the minimum of the quadratic above the grid's part."""
+    gram = grid.f.products[side.columns]
+    return _inverse(CURVATURE * gram.double() + torch.diag(side.ridge.double()))
+
+
+def step_on_grid(side: Side, part: slice, of_grid: Tensor, of_rows: Tensor, steps: Tensor, damping: float) -> Tensor:
+    """Improve a part of a side, given the gradients of the grid and of the rows: shapes (part, k) and (part, d).
+
+    Gives the sum over its rows of b z as it was, without the constant.
+    """
+    was = (of_rows * side.own[part]).sum()
+    own = side.parameters[part]
+    slope = of_grid.sub_(of_rows[:, side.columns]).addcmul_(own, side.ridge)
+    own.addmm_(slope, steps, alpha=-damping)
+    return was
 
 
 def _inverse(matrix: Tensor) -> Tensor:
