@@ -33,7 +33,7 @@ class Fake:
     It is validated after every epoch, though that has few steps.
     """
 
-    name, validation_interval, converged = "fake", STEPS, False
+    name, validation_interval, converged, long_epochs = "fake", STEPS, False, False
 
     def __init__(self, wrong=(None, math.nan), fact=0.5, which="loss"):
         random = torch.Generator().manual_seed(3)
@@ -428,6 +428,13 @@ def test_going_on_from_any_epoch_is_as_if_never_stopped(tmp_path, last, validato
 def test_between_validations_it_goes_on_from_the_last_one(tmp_path, last):
     told = check_resumes(tmp_path, last, a_validator, batch_size=20)
     assert told == list(range(last - last % 2 + 1, EPOCHS + 1))
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_of_long_epochs_it_goes_on_from_the_last_one_validated_or_not(tmp_path, last, monkeypatch):
+    monkeypatch.setattr(Fake, "long_epochs", True)
+    told = check_resumes(tmp_path, last, a_validator, batch_size=20)
+    assert told == list(range(last + 1, EPOCHS + 1))
 
 
 @pytest.mark.parametrize("last", [1, 2, 3])
