@@ -60,6 +60,8 @@ class Case:
         Whether each has a process of its own: for memory, and for libraries that would share their threads.
     large
         Whether it takes minutes, or gigabytes, and is run on demand only.
+    units
+        Rows, or pairs, that a figure of the page is divided by.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Case:
     rounds: int = 3
     apart: bool = False
     large: bool = False
+    units: float = float("nan")
 
     @property
     def group(self) -> str:

@@ -121,10 +121,10 @@ def _figure(now: Results, case: str, of: str | None = None) -> str:
     return number(one.least(one.ours, "cpu") if of is None else one.ratio(of, "cpu"))
 
 
-def _nanoseconds(now: Results, case: str, rows: float) -> str:
-    """Show a case's CPU nanoseconds a row."""
+def _nanoseconds(now: Results, case: str) -> str:
+    """Show a case's CPU nanoseconds a row, or a pair, whatever it has many of."""
     one = now.cases.get(case)
-    return "?" if one is None else number(one.least(one.ours, "cpu") / rows * 1e9)
+    return "?" if one is None else number(one.least(one.ours, "cpu") / CASES[case].units * 1e9)
 
 
 def rendered(template: str, now: Results, before: Results | None) -> str:

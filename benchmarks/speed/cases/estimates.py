@@ -77,6 +77,7 @@ def _cases(name: str, size: str, shape: Shape, rows: int, large: bool) -> list[C
     beside = {PREDICTIONS: partial(predictions, shape)}
     memory = (Target(1.5, measure="extra_gb"),) if large else ()
     given: dict[str, Any] = {"threads": 2, "apart": large, "large": large, "rounds": 2 if large else 3}
+    given["units"] = shape[0] * shape[1]
     return [
         Case(
             f"estimate/four-{name}",

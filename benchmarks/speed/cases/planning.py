@@ -5,14 +5,14 @@ from __future__ import annotations
 from benchmarks.speed.case import Case, Run, Target
 from benchmarks.speed.material import random_factors, simulated_log
 
-SHAPE = (154_000, 10_000)
+SHAPE, OBSERVED = (154_000, 10_000), 0.002
 
 
 def plan_rates() -> Run:
     """Choose 500 logged pairs to learn the noise rates from."""
     import verirec as vr
 
-    log = simulated_log(*SHAPE, 0.002)
+    log = simulated_log(*SHAPE, OBSERVED)
     return lambda: vr.plan_labels(log, budget=500)
 
 
@@ -20,7 +20,7 @@ def plan_level() -> Run:
     """Choose 500 random pairs to learn a recommender's error from."""
     import verirec as vr
 
-    log, factors = simulated_log(*SHAPE, 0.002), random_factors(*SHAPE)
+    log, factors = simulated_log(*SHAPE, OBSERVED), random_factors(*SHAPE)
     return lambda: vr.plan_labels(log, {"factors": factors}, budget=500)
 
 
@@ -43,7 +43,15 @@ def propensities() -> Run:
 
 _ROWS = "3.1 million rows, 154,000 x 10,000"
 CASES = [
-    Case("plan/rates", "plan 500 pairs for the noise rates", _ROWS, {"plan": plan_rates}, (Target(7.0),), rounds=2),
+    Case(
+        "plan/rates",
+        "plan 500 pairs for the noise rates",
+        _ROWS,
+        {"plan": plan_rates},
+        (Target(7.0),),
+        rounds=2,
+        units=SHAPE[0] * SHAPE[1] * OBSERVED,
+    ),
     Case(
         "plan/level", "plan 500 pairs for a recommender's error", _ROWS, {"plan": plan_level}, (Target(7.0),), rounds=2
     ),

@@ -75,6 +75,7 @@ def _case(rows: str, shape: Shape, threads: int, method: str = "ome-dr") -> Case
         rounds=1 if large else 3,
         apart=True,
         large=large,
+        units=shape[0] * shape[1] * shape[2],
     )
 
 

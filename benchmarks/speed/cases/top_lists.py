@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from benchmarks.speed.case import Case, Run
 if TYPE_CHECKING:
     import numpy as np
 
+PRODUCT, NUMPY = "matrix product alone", "matrix product alone, by NumPy"
 K, DIM, USERS, ITEMS = 10, 64, 5_000, 100_000
 
 
@@ -67,7 +69,25 @@ def implicit(threads: int) -> Run:
     return lambda: model.recommend(everyone, nothing, N=K, filter_already_liked_items=False)[0]
 
 
-CONTENDERS: dict[str, Callable[[int], Run]] = {"verirec": ours, "implicit": implicit, "matrix product alone": product}
+def held_to_avx2(contender: Callable[[int], Run]) -> Run:
+    """Run a contender by the kernels that its matrix product has for older processors: 256 bits a register."""
+    os.environ |= {"OPENBLAS_CORETYPE": "Haswell", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+    return contender(1)
+
+
+def numpy_product() -> Run:
+    """Multiply by NumPy."""
+    users, items = factors()
+
+    def run() -> np.ndarray:
+        for start in range(0, USERS, 64):
+            block = users[start : start + 64] @ items.T
+        return block
+
+    return run
+
+
+CONTENDERS: dict[str, Callable[[int], Run]] = {"verirec": ours, "implicit": implicit, PRODUCT: product}
 CASES = [
     Case(
         f"top-lists/{threads}",
@@ -78,4 +98,21 @@ CASES = [
         apart=True,
     )
     for threads in (1, 2)
+] + [
+    Case(
+        "top-lists/kernels",
+        "the same by the kernels of older processors",
+        f"{USERS:,} users, {ITEMS:,} items",
+        {
+            "verirec, AVX2": partial(held_to_avx2, ours),
+            "implicit, AVX2": partial(held_to_avx2, implicit),
+            "verirec": partial(ours, 1),
+            "implicit": partial(implicit, 1),
+            PRODUCT: partial(product, 1),
+            NUMPY: numpy_product,
+        },
+        threads=1,
+        rounds=2,
+        apart=True,
+    )
 ]

@@ -82,8 +82,12 @@ PAGES: Final[dict[str, Callable[[Studies], str]]] = {"table2.md": table2_page, "
 
 
 def _values(studies: Studies) -> dict[str, Any]:
+    from verirec.methods import catalogue  # Imports torch.
+
     return {
         "studies": studies,
+        "papers": PAPER_METHODS,
+        "swept": [one for one in PAPER_METHODS if catalogue[one].sweeps],
         "folders": FOLDERS,
         "commands": COMMANDS,
         "marks": MARKS,
