@@ -51,3 +51,9 @@ def test_what_is_compiled_is_kept_in_the_users_cache():
         found = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         found |= {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
         assert name == "verirec.compiled" or "numba" not in found, f"{name}: take verirec.compiled.kernel, not numba"
+
+
+def test_files_of_tests_have_names_of_their_own():
+    """Two of one name cannot be collected together."""
+    names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 import verirec as vr
-from conftest import REPOSITORY
 
 pytest.importorskip("mkdocs", reason="the site is built with verirec[docs]")
 
+REPOSITORY = Path(__file__).parents[2]
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 FOUND_LATER = re.compile(r"^(https?:|mailto:|data:)")
 

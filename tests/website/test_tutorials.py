@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nbformat
 import pytest
-
-from conftest import REPOSITORY
 
 pytest.importorskip("nbclient", reason="notebooks are run with verirec[docs]")
 
 from website.run_notebooks import executed
 
-TUTORIALS = sorted((REPOSITORY / "docs" / "tutorials").glob("*.ipynb"))
+TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ipynb"))
 
 
 def kinds(notebook):
