@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.engine.choice import EngineLike, takes_engine
-from verirec.estimation.inputs import Rates
 from verirec.methods import checking
 from verirec.methods.parameters import Limits
 from verirec.methods.trained import Trained
-from verirec.nuisance.noise_rates import AuditSample
 from verirec.randomness import RandomState
 from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import TrainingData
@@ -26,6 +24,8 @@ from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
+    from verirec.estimation.inputs import Rates
+    from verirec.nuisance.noise_rates import AuditSample
     from verirec.nuisance.surveys import SurveySample
 
 
