@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         Split,
         UnbiasedSplit,
         load_dataset,
+        prepare_log,
         read_log,
         read_predictions,
+        scan_log,
         split,
         split_unbiased,
     )
@@ -96,8 +98,8 @@ _PACKAGES = {
 _NAMES = {
     "adapters": "Adapted adapt",
     "assessment": "Assessment assess",
-    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset read_log read_predictions split "
-    "split_unbiased",
+    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset prepare_log read_log "
+    "read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
     "estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
@@ -161,8 +163,10 @@ __all__ = [
     "load_dataset",
     "metrics",
     "plan_labels",
+    "prepare_log",
     "read_log",
     "read_predictions",
+    "scan_log",
     "selection_strength",
     "sensitivity",
     "simulate",

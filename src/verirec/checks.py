@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.exceptions import ParameterError, VerirecError
 from verirec.formatting import short
+
+_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_LEAST_MEMORY: Final = 64 * 10**6
 
 
 def whole_number(name: str, value: object, *, min: int = 1, max: int | None = None) -> int:
@@ -61,6 +65,25 @@ def real_number(
         bounds.append(f"{'at most' if closed else 'below'} {below:g}")
     wanted = " ".join(["a finite number", " and ".join(bounds)]).strip()
     raise ParameterError(f"{name} must be {wanted}; got {short(value)}")
+
+
+def byte_count(name: str, value: object) -> int:
+    """Accept an amount of memory, at least 64 MB: a number of bytes, or text such as "2GB" or "500 MB".
+
+    Examples
+    --------
+    >>> byte_count("memory", "1.5GB"), byte_count("memory", 100_000_000)
+    (1500000000, 100000000)
+    >>> byte_count("memory", "2 cups")
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: memory must be such as 2GB or 500MB, at least 64MB; got '2 cups'
+    """
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?\s*", str(value), re.IGNORECASE)
+    known = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found and known else 0
+    if size < _LEAST_MEMORY:
+        raise ParameterError(f"{name} must be such as 2GB or 500MB, at least 64MB; got {short(value)}")
+    return size
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> str:

@@ -148,6 +148,10 @@ class MemoryBudgetError(VerirecError, MemoryError):
     """A dense matrix would exceed the memory budget it was given."""
 
 
+class DiskSpaceError(VerirecError, OSError):
+    """A disk has no room for what is to be written."""
+
+
 class EngineError(VerirecError, RuntimeError):
     """Work cannot be sent to where it should run: no cluster answers, workers lack what they need."""
 
@@ -166,6 +170,10 @@ class RepeatedPairWarning(VerirecWarning):
 
 class DroppedRowsWarning(VerirecWarning):
     """Rows of a log that cannot be used were left out, as was asked for."""
+
+
+class ReusedWorkWarning(VerirecWarning):
+    """Parts of long work that an earlier run finished are used again."""
 
 
 class UnknownIdWarning(VerirecWarning):

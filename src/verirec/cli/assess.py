@@ -13,11 +13,11 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     EngineOptions,
     EstimateOptions,
-    LogOptions,
     NoiseOptions,
     OutFolder,
     PropensityOptions,

@@ -14,12 +14,12 @@ from rich.text import Text
 import verirec as vr
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
     EngineOptions,
     EstimateOptions,
-    LogOptions,
     NoiseOptions,
     PropensityOptions,
     RankingOptions,

@@ -13,7 +13,8 @@ from rich.table import Table
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
-from verirec.cli.options import AsJson, ModelFolder, RatingsOptions, methods_module
+from verirec.cli.log_options import RatingsOptions
+from verirec.cli.options import AsJson, ModelFolder, methods_module
 from verirec.exceptions import UnknownIdError, UnknownIdWarning, warn_caller
 
 app = typer.Typer(add_completion=False)

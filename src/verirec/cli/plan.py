@@ -12,10 +12,10 @@ from rich.console import Console
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     EngineOptions,
-    LogOptions,
     OutFile,
     PropensityOptions,
     RateOptions,

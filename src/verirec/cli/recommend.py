@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from verirec.cli.groups import takes_groups
-from verirec.cli.options import ModelFolder, RatingsOptions, methods_module
+from verirec.cli.log_options import RatingsOptions
+from verirec.cli.options import ModelFolder, methods_module
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 from verirec.formatting import short
 from verirec.pages.writing import check_writable_file, table_ending, write_frame

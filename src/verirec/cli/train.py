@@ -17,9 +17,9 @@ import verirec as vr
 from verirec.atomic_write import temporary_prefix
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     EngineOptions,
-    LogOptions,
     NoiseOptions,
     PropensityOptions,
     Seed,

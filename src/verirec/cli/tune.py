@@ -11,9 +11,9 @@ from rich.table import Table
 
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     EngineOptions,
-    LogOptions,
     NoiseOptions,
     PropensityOptions,
     Seed,

@@ -13,6 +13,7 @@ VERBS: Final = {
     "demo": "Assess two recommenders in a simulated world whose truth is known.",
     "assess": "Report how selective and noisy a log is, and how good each recommender really is, on one page.",
     "plan": "Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.",
+    "prepare": "Prepare a log on disk of files of ratings that need not fit into memory.",
     "estimate": "Estimate how good each recommender really is: its loss, and how it ranks all items.",
     "train": "Train a recommender on a log.",
     "tune": "Search for parameters, train with the best, and list all that was tried.",

@@ -6,6 +6,7 @@ from verirec.data.files import read_log
 from verirec.data.ids import IdMap
 from verirec.data.prediction_files import read_predictions
 from verirec.data.predictions import Factors, PredictionsLike, as_predictions
+from verirec.data.prepared import prepare_log, scan_log
 from verirec.data.splits import Split, UnbiasedSplit, split, split_unbiased
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "UnbiasedSplit",
     "as_predictions",
     "load_dataset",
+    "prepare_log",
     "read_log",
     "read_predictions",
+    "scan_log",
     "split",
     "split_unbiased",
 ]

@@ -74,7 +74,7 @@ def read_log(
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
     ending = file_ending(file, is_text=delimiter is not None)
     form = TextForm(delimiter, columns, encoding, skip_broken=named.get("drop_missing") is True)
-    with _frugal_memory():
+    with frugal_memory():
         table, roles = read_columns(file, ending, roles, form)
         form.warn_of_broken(file.name)
         try:
@@ -104,6 +104,15 @@ def read_columns(
         Of a text file, where its ending does not say all.
     """
     form = form or TextForm()
+    with told_in_one_line(file, ending, roles):
+        settle = settling(file, roles, likely)
+        if ending == ".parquet":
+            return _read_parquet(file, settle)
+        return read_text(file, settle, separator(ending, form), form, typed_header=ending == ".inter")
+
+
+def settling(file: Path, roles: Roles, likely: Mapping[str, str | None] | None = None) -> Callable[[list[str]], Roles]:
+    """Return what settles roles on the columns of a file, whose errors name it."""
 
     def settle(names: list[str]) -> Roles:
         try:
@@ -111,6 +120,17 @@ def read_columns(
         except ColumnError as error:
             raise ColumnError(f"{file.name}: {error}") from None
 
+    return settle
+
+
+def separator(ending: str, form: TextForm) -> str:
+    """Return what separates the fields of a text file."""
+    return _DELIMITERS[ending] if form.delimiter is None else form.delimiter
+
+
+@contextmanager
+def told_in_one_line(file: Path, ending: str, roles: Roles) -> Iterator[None]:
+    """Refuse what is no file to read, and say in one line what Arrow finds wrong with one."""
     try:
         if not file.is_file():
             raise FileFormatError(f"no file {short(str(file), max=300)}")
@@ -118,10 +138,7 @@ def read_columns(
             raise FileFormatError(f"the name {short(str(file), max=300)} is not UTF-8: rename the file")
         if file.stat().st_size == 0:
             raise FileFormatError(f"{file.name} is empty")
-        if ending == ".parquet":
-            return _read_parquet(file, settle)
-        separator = _DELIMITERS[ending] if form.delimiter is None else form.delimiter
-        return read_text(file, settle, separator, form, typed_header=ending == ".inter")
+        yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         refuse_long_line(file, error)
         if "Empty CSV" in str(error):
@@ -141,7 +158,7 @@ def _is_text(name: str) -> bool:
 
 
 @contextmanager
-def _frugal_memory() -> Iterator[None]:
+def frugal_memory() -> Iterator[None]:
     """Let Arrow allocate by jemalloc, where it has it, while a file is read.
 
     Its default asks for huge pages, and a reader allocates and frees much: where memory is fragmented, the system then

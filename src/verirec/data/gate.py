@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from verirec.checks import as_array, real_number, whole_number
 from verirec.data.cells import cell_keys, checked_positions
 from verirec.data.levels import Levels, level_indices
-from verirec.data.pairs import pair_order, repeated_rows, rows_to_keep
+from verirec.data.pairs import Agreement, pair_order, repeated_rows, rows_to_keep
 from verirec.exceptions import DataError, EmptyLogError, LabelError, MissingValueError, ParameterError
 from verirec.formatting import rows_in_words, short
 
@@ -65,26 +65,85 @@ def validate_rows(
     """
     names = {name: name for name in ROW_COLUMNS} | dict(called or {})
     columns = _checked_columns(rows, n_users, n_items, names)
-    given, users, items = columns["labels"], columns["users"], columns["items"]
     with ThreadPoolExecutor(max_workers=1) as worker:  # Sorting lets go of the lock, and is half of the work.
-        sorting = worker.submit(pair_order, users, items, n_users, n_items)
-        columns["labels"] = labels_by_rule(given, positive_from, levels, names["labels"])
-        if positive_from is not None:
-            columns["ratings"] = given
-        if columns["timestamps"] is not None:
-            columns["timestamps"] = columns["timestamps"].copy()
-        if columns["ratings"] is not None:
-            columns["ratings"] = _compact(columns["ratings"], names["labels"])
-    order = sorting.result()
+        sorting = worker.submit(pair_order, columns["users"], columns["items"], n_users, n_items)
+        given = _label(columns, positive_from, levels, names["labels"])
+    columns = in_order(columns, given, sorting.result(), n_items, duplicates)
+    refuse_useless(columns, positive_from, names)
+    return columns
+
+
+def checked_part(
+    rows: Mapping[str, Any],
+    n_users: int,
+    n_items: int,
+    *,
+    positive_from: float | None,
+    levels: Levels | None,
+    called: Mapping[str, str],
+) -> tuple[dict[str, Any], Column]:
+    """Check some rows of a log that does not come at once, and apply the label rule; parameters as in `validate_rows`.
+
+    `in_order` and `refuse_useless` do the rest, once all rows of a pair are together.
+
+    Returns
+    -------
+    The columns, in the order that they came, and what the labels were made from.
+    """
+    columns = _checked_columns(rows, n_users, n_items, called)
+    return columns, _label(columns, positive_from, levels, called["labels"])
+
+
+def _label(columns: dict[str, Any], positive_from: float | None, levels: Levels | None, name: str) -> Column:
+    """Apply the label rule in place; return what the labels were made from."""
+    given: Column = columns["labels"]
+    columns["labels"] = labels_by_rule(given, positive_from, levels, name)
+    if positive_from is not None:
+        columns["ratings"] = given
+    if columns["timestamps"] is not None:
+        columns["timestamps"] = columns["timestamps"].copy()
+    if columns["ratings"] is not None:
+        columns["ratings"] = _compact(columns["ratings"], name)
+    return given
+
+
+def in_order(
+    columns: dict[str, Any],
+    given: Column,
+    order: npt.NDArray[np.int64] | None,
+    n_items: int,
+    duplicates: str,
+    agreement: Callable[[Agreement], None] | None = None,
+) -> dict[str, Any]:
+    """Sort checked columns by user and item, and apply the policy for repeated pairs.
+
+    Parameters
+    ----------
+    given
+        What the labels were made from.
+    order
+        From `pair_order`.
+    n_items, duplicates
+        As in `validate_rows`.
+    agreement
+        See `rows_to_keep`.
+    """
+    users, items = columns["users"], columns["items"]
     repeated = np.empty(0, np.int64) if order is None else repeated_rows(order, users, items)
     pairs = cell_keys(users[repeated], items[repeated], n_items)
-    keep = rows_to_keep(duplicates, repeated, pairs, columns["labels"], given, columns["timestamps"])
-    if order is not None:
-        rows_left = order if keep is None else order[keep[order]]
-        columns = {name: None if values is None else values[rows_left] for name, values in columns.items()}
+    keep = rows_to_keep(duplicates, repeated, pairs, columns["labels"], given, columns["timestamps"], agreement)
+    if order is None:
+        return columns
+    rows_left = order if keep is None else order[keep[order]]
+    return {name: None if values is None else values[rows_left] for name, values in columns.items()}
+
+
+def refuse_useless(columns: Mapping[str, Any], positive_from: float | None, names: Mapping[str, str]) -> None:
+    """Raise where a log's rows are of one class by the label rule, or all weigh nothing."""
+    if columns["weights"] is not None and not columns["weights"].any():
+        raise DataError(f"{names['weights']} must not be 0 in every row")
     if positive_from is not None:
         _refuse_one_class(columns["labels"], columns["ratings"], positive_from, names["labels"])
-    return columns
 
 
 def _compact(ratings: Column, name: str) -> Column:
@@ -101,7 +160,7 @@ def _compact(ratings: Column, name: str) -> Column:
     return single
 
 
-def _checked_columns(rows: Mapping[str, Any], n_users: int, n_items: int, names: dict[str, str]) -> dict[str, Any]:
+def _checked_columns(rows: Mapping[str, Any], n_users: int, n_items: int, names: Mapping[str, str]) -> dict[str, Any]:
     """Check each column by itself: type, length, range, nothing missing."""
     columns: dict[str, Any] = dict.fromkeys(ROW_COLUMNS)
     columns["users"] = checked_positions(names["users"], rows["users"], n_users)
@@ -204,10 +263,7 @@ def _checked_propensities(values: Column, name: str) -> npt.NDArray[np.float64]:
 
 
 def _checked_weights(values: Column, name: str) -> npt.NDArray[np.float64]:
-    weights = _within(values, values >= 0, name, "at least 0").astype(np.float64)
-    if not weights.any():
-        raise DataError(f"{name} must not be 0 in every row")
-    return weights
+    return _within(values, values >= 0, name, "at least 0").astype(np.float64)
 
 
 def _checked_flags(values: Column, name: str) -> npt.NDArray[np.bool_]:

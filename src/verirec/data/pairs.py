@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +46,9 @@ def pair_order(users: Column, items: Column, n_users: int, n_items: int) -> Rows
     if _in_order(users, items):
         return None
     if _bits(n_users * n_items) + _bits(len(users)) <= _KEY_BITS:
-        return _order_of(cell_keys(users, items, n_items))
-    by_item = _order_of(items.astype(np.int64))
-    return np.asarray(by_item[_order_of(users[by_item].astype(np.int64))])
+        return stable_order(cell_keys(users, items, n_items))
+    by_item = stable_order(items.astype(np.int64))
+    return np.asarray(by_item[stable_order(users[by_item].astype(np.int64))])
 
 
 def _in_order(users: Column, items: Column) -> bool:
@@ -66,7 +66,7 @@ def _bits(count: int) -> int:
     return (count - 1).bit_length()
 
 
-def _order_of(keys: Rows) -> Rows:
+def stable_order(keys: Rows) -> Rows:
     """Return the row numbers that sort keys, equal ones as they come; the keys are overwritten."""
     numbered, room = keys.view(np.uint64), np.uint64(_bits(len(keys)))
     numbered <<= room
@@ -99,8 +99,56 @@ def repeated_rows(order: Rows, users: Column, items: Column) -> Rows:
     return np.sort(order[np.append(same, False) | np.append(False, same)])
 
 
+class Agreement(NamedTuple):
+    """How far the rows of pairs that occur more than once agree in their labels.
+
+    Parameters
+    ----------
+    pairs, rows
+        How many such pairs there are, and how many rows they have.
+    split
+        How many pairs occur with different labels.
+    wrong
+        The rows of these, in ascending order.
+    kinds
+        "both" labels, or "different" ones where there are more than two.
+    total
+        How many rows were looked at.
+    """
+
+    pairs: int
+    rows: int
+    split: int
+    wrong: Rows
+    kinds: str
+    total: int
+
+    def settle(self) -> None:
+        """Refuse pairs whose rows have different labels; warn that the others are merged."""
+        if self.split:
+            raise self.conflict(rows_in_words(self.wrong, self.total))
+        warn_caller(
+            f"{self.pairs:,} user-item pairs occur more than once with the same label; the first row of each is kept "
+            f"({self.rows - self.pairs:,} of {self.total:,} rows dropped)",
+            RepeatedPairWarning,
+        )
+
+    def conflict(self, where: str) -> DuplicatePairError:
+        """Return the error that says where pairs occur with different labels."""
+        return DuplicatePairError(
+            f"{self.split:,} user-item pairs occur with {self.kinds} labels, in {where}; "
+            "choose which row counts, first, last, highest or (by timestamp) latest: duplicates='first'"
+        )
+
+
 def rows_to_keep(
-    policy: str, rows: Rows, pairs: Column, labels: Column, values: Column, times: Any
+    policy: str,
+    rows: Rows,
+    pairs: Column,
+    labels: Column,
+    values: Column,
+    times: Any,
+    agreement: Callable[[Agreement], None] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
     """Apply a policy for repeated pairs: flag the rows that stay; `None` means that all do.
 
@@ -118,14 +166,14 @@ def rows_to_keep(
         What "highest" compares, shape (n,).
     times
         Timestamps, or `None`.
+    agreement
+        With the policy "error", takes what was found: where rows come part by part, all parts are judged together.
     """
-    one_of("duplicates", policy, ("error", *_ORDERINGS))
-    if policy == "latest" and times is None:
-        raise ParameterError("duplicates='latest' needs timestamps; name their column: timestamp=...")
+    checked_policy(policy, with_times=times is not None)
     if rows.size == 0:
         return None
     if policy == "error":
-        _check_agreement(rows, pairs, labels, len(labels))
+        (agreement or Agreement.settle)(_agreement(rows, pairs, labels))
         policy = "first"
     preference = _ORDERINGS[policy](rows, values, times)
     order = np.lexsort((preference, pairs)) if preference is not None else np.argsort(pairs, kind="stable")
@@ -135,24 +183,22 @@ def rows_to_keep(
     return keep
 
 
-def _check_agreement(rows: Rows, pairs: Column, labels: Column, total: int) -> None:
-    """Refuse pairs whose rows have different labels; warn that the others are merged."""
+def checked_policy(policy: object, *, with_times: bool) -> None:
+    """Refuse a policy for repeated pairs that there is none of, or that needs times."""
+    one_of("duplicates", policy, ("error", *_ORDERINGS))
+    if policy == "latest" and not with_times:
+        raise ParameterError("duplicates='latest' needs timestamps; name their column: timestamp=...")
+
+
+def _agreement(rows: Rows, pairs: Column, labels: Column) -> Agreement:
+    """Find the pairs whose rows have different labels."""
     of_pair = labels[rows]
     _, which, count = np.unique(pairs, return_inverse=True, return_counts=True)
     total_of_pair = np.bincount(which, weights=of_pair)
     # The sum of squares of labels that are all the same is as small as it can be.
     split = np.bincount(which, weights=of_pair.astype(np.float64) ** 2) * count > total_of_pair**2
-    if split.any():
-        wrong, kinds = rows[split[which]], "both" if of_pair.max() <= 1 else "different"
-        raise DuplicatePairError(
-            f"{int(split.sum()):,} user-item pairs occur with {kinds} labels, in {rows_in_words(wrong, total)}; "
-            "choose which row counts, first, last, highest or (by timestamp) latest: duplicates='first'"
-        )
-    warn_caller(
-        f"{len(count):,} user-item pairs occur more than once with the same label; the first row of each is kept "
-        f"({len(rows) - len(count):,} of {total:,} rows dropped)",
-        RepeatedPairWarning,
-    )
+    kinds = "both" if of_pair.max() <= 1 else "different"
+    return Agreement(len(count), len(rows), int(split.sum()), rows[split[which]], kinds, len(labels))
 
 
 # What to sort a pair's rows by, the winner last; `None` means by row number.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -85,40 +87,19 @@ def log_columns(
 
     The rest is as in `FeedbackLog.from_frame`.
     """
-    user, item = str(roles.user), str(roles.item)
     if table.num_rows == 0:
         raise EmptyLogError("the log is empty: it must have at least one row")
     table = cleaned(table, roles, Cleaning(drop_missing, clean_ids, scale))
-    reads = {name: _reads_integers(table, name, from_text) for name in (user, item)}
-    user_table, item_table = (
-        None if given is None else feature_table(given, f"{side}_features", name, reads_integers=reads[name])
-        for side, given, name in (("user", user_features, user), ("item", item_features, item))
-    )
+    given = {"all_users": all_users, "all_items": all_items}
+    given |= {"user_features": user_features, "item_features": item_features}
+    sides = given_catalogues(roles, given, lambda name: from_text or is_integer_column(table.schema.field(name).type))
     with ThreadPoolExecutor(max_workers=2) as workers:  # Arrow and NumPy let go of the lock in the long parts.
-        of_users = _catalogue("user", all_users, user_table, user, reads[user])
-        of_items = _catalogue("item", all_items, item_table, item, reads[item])
-        user_work = workers.submit(_encode, table, user, of_users, from_text, _where("user", all_users))
-        item_work = workers.submit(_encode, table, item, of_items, from_text, _where("item", all_items))
+        user_work, item_work = (workers.submit(one.encode, table[one.column], from_text) for one in sides.values())
         (users, user_ids), (items, item_ids) = user_work.result(), item_work.result()
-    columns: dict[str, Any] = {
-        "n_users": len(user_ids),
-        "n_items": len(item_ids),
-        "user_ids": user_ids,
-        "item_ids": item_ids,
-        "levels": None if levels is None else checked_levels(levels),
-    }
-    for side, features, name, ids in (("user", user_table, user, user_ids), ("item", item_table, item, item_ids)):
-        if features is not None:
-            found = features_by_id(features, name, ids, f"{side}_features")
-            columns |= dict(zip((f"{side}_features", f"{side}_feature_names"), found, strict=True))
-    rows = {"users": users, "items": items}
-    called = {"users": f"column {user!r}", "items": f"column {item!r}"}
-    for role, field in FIELD_OF_ROLE.items():
-        name = getattr(roles, role)
-        if name is not None:
-            rows[field], called[field] = _values(table, name, role), f"column {name!r}"
+    columns = catalogue_columns(sides, user_ids, item_ids, levels)
+    values, called = row_values(table, roles)
     return columns | validate_rows(
-        rows,
+        {"users": users, "items": items} | values,
         len(user_ids),
         len(item_ids),
         positive_from=positive_from,
@@ -128,45 +109,113 @@ def log_columns(
     )
 
 
-def _reads_integers(table: pa.Table, name: str, from_text: bool) -> bool:
-    """Tell whether plain integers in a text file of ids are the integers of a log."""
-    kind = table[name].type
-    return from_text or pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
+def catalogue_columns(
+    sides: Mapping[str, GivenCatalogue], user_ids: IdMap, item_ids: IdMap, levels: Any
+) -> dict[str, Any]:
+    """Return what a log knows besides its rows: sizes, ids, levels, and features in the order of ids."""
+    columns: dict[str, Any] = {
+        "n_users": len(user_ids),
+        "n_items": len(item_ids),
+        "user_ids": user_ids,
+        "item_ids": item_ids,
+        "levels": None if levels is None else checked_levels(levels),
+    }
+    for side, one in sides.items():
+        if one.features is not None:
+            found = features_by_id(one.features, one.column, columns[f"{side}_ids"], f"{side}_features")
+            columns |= dict(zip((f"{side}_features", f"{side}_feature_names"), found, strict=True))
+    return columns
 
 
-def _catalogue(
-    side: str, all_ids: Any, features: pa.Table | None, id_column: str, reads_integers: bool
-) -> IdMap | None:
-    """Settle the whole catalogue: the ids that were given, or those that have features, or just what the log shows."""
-    if isinstance(all_ids, Path):
-        return IdMap.of(read_id_file(all_ids), name=f"all_{side}s, {all_ids.name},", from_text=reads_integers)
-    if all_ids is not None:
-        return IdMap.of(all_ids, name=f"all_{side}s")
-    return None if features is None else catalogue_of(features, id_column, f"{side}_features")
+def row_values(table: pa.Table, roles: Roles) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what a table's rows have besides ids, by the log's names, and what errors call all of its columns."""
+    rows: dict[str, Any] = {}
+    called = {"users": f"column {roles.user!r}", "items": f"column {roles.item!r}"}
+    for role, field in FIELD_OF_ROLE.items():
+        name = getattr(roles, role)
+        if name is not None:
+            rows[field], called[field] = _values(table, name, role), f"column {name!r}"
+    return rows, called
 
 
-def _where(side: str, all_ids: Any) -> str:
-    """Say of ids that a catalogue does not have what lacks them."""
-    return "outside the catalogue" if all_ids is not None else f"that {side}_features lacks"
+def is_integer_column(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds integers, as they are or in a dictionary."""
+    return bool(pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
-def _encode(
-    table: pa.Table, name: str, catalogue: IdMap | None, from_text: bool, where: str
-) -> tuple[npt.NDArray[np.int32], IdMap]:
-    # Ids of a text file stay text if that is what the catalogue has.
-    to_integers = from_text and (catalogue is None or not is_text(catalogue.arrow().type))
-    column = spelt(table[name]) if from_text and not to_integers else table[name]
-    codes, ids = encode_ids(column, f"column {name!r}", from_text=to_integers)
-    if catalogue is None:
-        return codes, ids
-    found = catalogue.find(ids.arrow(), name=f"column {name!r}")
-    unknown = np.flatnonzero((found < 0)[codes])
-    if unknown.size:
-        first = ids.ids(codes[unknown[:1]]).tolist()[0]
-        raise UnknownIdError(
-            f"column {name!r} has ids {where} in {rows_in_words(unknown, len(codes))}; the first is {short(first)}"
+def given_catalogues(
+    roles: Roles, given: Mapping[str, Any], reads_integers: Callable[[str], bool]
+) -> dict[str, GivenCatalogue]:
+    """Read what was given of users and items.
+
+    Parameters
+    ----------
+    roles
+        Settled.
+    given
+        By the names of `LogOptions`: all_users, all_items, user_features, item_features.
+    reads_integers
+        Tells of a column whether plain integers in a text file of ids are the integers of the log.
+    """
+    return {
+        side: GivenCatalogue.of(
+            side, name, given.get(f"all_{side}s"), given.get(f"{side}_features"), reads_integers=reads_integers(name)
         )
-    return found[codes], catalogue
+        for side, name in (("user", str(roles.user)), ("item", str(roles.item)))
+    }
+
+
+@dataclass(frozen=True)
+class GivenCatalogue:
+    """What was given of the users, or the items, that could have been logged.
+
+    Parameters
+    ----------
+    column
+        The log's column of their ids.
+    ids
+        The whole catalogue: the ids that were given, or those that have features; `None` if the log shows all.
+    features
+        Of these, if there are any.
+    where
+        Says of ids that the catalogue does not have what lacks them.
+    """
+
+    column: str
+    ids: IdMap | None
+    features: pa.Table | None
+    where: str
+
+    @classmethod
+    def of(cls, side: str, column: str, all_ids: Any, features: Any, *, reads_integers: bool) -> GivenCatalogue:
+        """Read what was given, if anything; `reads_integers` as in `feature_table`."""
+        name = f"{side}_features"
+        table = None if features is None else feature_table(features, name, column, reads_integers=reads_integers)
+        ids: IdMap | None
+        if isinstance(all_ids, Path):
+            ids = IdMap.of(read_id_file(all_ids), name=f"all_{side}s, {all_ids.name},", from_text=reads_integers)
+        elif all_ids is not None:
+            ids = IdMap.of(all_ids, name=f"all_{side}s")
+        else:
+            ids = None if table is None else catalogue_of(table, column, name)
+        return cls(column, ids, table, "outside the catalogue" if all_ids is not None else f"that {name} lacks")
+
+    def encode(self, column: pa.ChunkedArray, from_text: bool) -> tuple[npt.NDArray[np.int32], IdMap]:
+        """Turn ids into positions in the catalogue, or in one of just these ids."""
+        name = f"column {self.column!r}"
+        # Ids of a text file stay text if that is what the catalogue has.
+        to_integers = from_text and (self.ids is None or not is_text(self.ids.arrow().type))
+        codes, ids = encode_ids(spelt(column) if from_text and not to_integers else column, name, from_text=to_integers)
+        if self.ids is None:
+            return codes, ids
+        found = self.ids.find(ids.arrow(), name=name)
+        unknown = np.flatnonzero((found < 0)[codes])
+        if unknown.size:
+            first = ids.ids(codes[unknown[:1]]).tolist()[0]
+            raise UnknownIdError(
+                f"{name} has ids {self.where} in {rows_in_words(unknown, len(codes))}; the first is {short(first)}"
+            )
+        return found[codes], self.ids
 
 
 def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:

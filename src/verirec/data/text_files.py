@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,31 +45,61 @@ def read_text(
     typed_header
         Whether a name is followed by a type, as in RecBole's "user_id:token".
     """
-    read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
-    with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
-        header = opened.schema.names
-    form.broken.clear()  # Of the first block, which is read once more.
-    names = [column.split(":")[0] for column in header] if typed_header else header
-    if len(set(names)) < len(names):
-        raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
-    settled = settle(names)
-    as_read = dict(zip(names, header, strict=True))
-    ids = [as_read[str(name)] for name in (settled.user, settled.item)]
+    layout = TextLayout.of(file, settle, delimiter, form, typed_header=typed_header)
+    table = _in_parts(file, layout.ids, layout.options(pa.string()))
+    if table is None:
+        form.broken.clear()
+        table = pyarrow.csv.read_csv(file, **layout.options(_TEXT_ID))
+    return table.rename_columns(layout.roles.names()), layout.roles
 
-    def options(id_type: pa.DataType) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class TextLayout:
+    """What a text file's columns are, and how Arrow reads those that are needed.
+
+    Parameters
+    ----------
+    roles
+        Settled on the file's columns.
+    ids, columns
+        The columns of ids, and all that are needed, by the names that the header has.
+    read, parse
+        Arrow's options.
+    """
+
+    roles: Roles
+    ids: list[str]
+    columns: list[str]
+    read: pyarrow.csv.ReadOptions
+    parse: pyarrow.csv.ParseOptions
+
+    @classmethod
+    def of(
+        cls, file: Path, settle: Callable[[list[str]], Roles], delimiter: str, form: TextForm, *, typed_header: bool
+    ) -> TextLayout:
+        """Read a file's header; parameters as in `read_text`."""
+        read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
+        with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
+            header = opened.schema.names
+        form.broken.clear()  # Of the first block, which is read once more.
+        names = [column.split(":")[0] for column in header] if typed_header else header
+        if len(set(names)) < len(names):
+            raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
+        settled = settle(names)
+        as_read = dict(zip(names, header, strict=True))
+        ids = [as_read[str(name)] for name in (settled.user, settled.item)]
+        return cls(settled, ids, [as_read[name] for name in settled.names()], read, parse)
+
+    def options(self, id_type: pa.DataType, others: pa.DataType | None = None) -> dict[str, Any]:
+        """Return Arrow's options of reading, for ids of this type; the types of the others are inferred, or given."""
+        types = {} if others is None else dict.fromkeys(self.columns, others)
         convert = pyarrow.csv.ConvertOptions(
-            include_columns=[as_read[name] for name in settled.names()],
-            column_types=dict.fromkeys(ids, id_type),
+            include_columns=self.columns,
+            column_types=types | dict.fromkeys(self.ids, id_type),
             strings_can_be_null=True,
             null_values=[""],
         )
-        return {"read_options": read, "parse_options": parse, "convert_options": convert}
-
-    table = _in_parts(file, ids, options(pa.string()))
-    if table is None:
-        form.broken.clear()
-        table = pyarrow.csv.read_csv(file, **options(_TEXT_ID))
-    return table.rename_columns(settled.names()), settled
+        return {"read_options": self.read, "parse_options": self.parse, "convert_options": convert}
 
 
 def _in_parts(file: Path, ids: list[str], options: dict[str, Any]) -> pa.Table | None:

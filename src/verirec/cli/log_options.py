@@ -1,0 +1,156 @@
+"""How files of ratings are read: options of every verb that reads a log, declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import verirec as vr
+from verirec.exceptions import ParameterError
+
+of_log = partial(typer.Option, rich_help_panel="How ratings are read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingsOptions:
+    """How a file of ratings is read."""
+
+    user: Annotated[str | None, of_log(help="The column of users.")] = None
+    item: Annotated[str | None, of_log(help="The column of items.")] = None
+    rating: Annotated[str | None, of_log(help="The column of ratings or labels.")] = None
+    positive_from: Annotated[float | None, of_log(help="Ratings of at least this count as positive.")] = None
+    levels: Annotated[
+        str | None,
+        of_log(
+            metavar="VALUES",
+            help="In place of --positive-from: comma-separated values that a rating can have, such as 1,2,3,4,5; "
+            "the log keeps them.",
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None, of_log(help="The character between fields, if the file's ending does not say; \\t is a tab.")
+    ] = None
+    columns_named: Annotated[
+        str | None,
+        of_log("--columns", metavar="NAMES", help="Comma-separated names of all columns, if there is no header line."),
+    ] = None
+    encoding: Annotated[str, of_log(help="Of a text file: utf-8, cp1252, utf-16, ...")] = "utf-8"
+    drop_missing: Annotated[
+        bool,
+        of_log("--drop-missing", help="Leave out rows without a user, an item or a rating, and say how many."),
+    ] = False
+    clean_ids: Annotated[
+        bool, of_log("--clean-ids", help="Take spaces off the ends of ids, and .0 off whole numbers.")
+    ] = False
+    scale: Annotated[
+        tuple[float, float] | None,
+        of_log(help="The lowest and the highest rating: others are refused, or left out with --drop-missing."),
+    ] = None
+
+    memory: Annotated[
+        str, of_log(metavar="SIZE", help="Of a prepared log: how much memory its work may take, such as 2GB.")
+    ] = "2GB"
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """The columns of users and items, which files that go with the log may have too."""
+        return {"user": self.user, "item": self.item}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `read_log` takes of these."""
+        return {
+            "user": self.user,
+            "item": self.item,
+            "rating": self.rating,
+            "positive_from": self.positive_from,
+            "levels": listed_levels(self.levels),
+            "delimiter": "\t" if self.delimiter == "\\t" else self.delimiter,
+            "columns": None if self.columns_named is None else self.columns_named.split(","),
+            "encoding": self.encoding,
+            "drop_missing": self.drop_missing,
+            "clean_ids": self.clean_ids,
+            "scale": self.scale,
+        }
+
+    def read(self, path: Path, **more: Any) -> vr.FeedbackLog:
+        """Read a file of ratings, or open a prepared log; `more` as in `read_log`."""
+        if path.is_dir():
+            return vr.scan_log(path, memory=self.memory, **self.reading, **more)
+        return vr.read_log(path, **self.reading, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeLogOptions(RatingsOptions):
+    """How files of ratings become a log."""
+
+    timestamp: Annotated[str | None, of_log(help="The column of times.")] = None
+    duplicates: Annotated[
+        str,
+        of_log(
+            help="Which row of a pair counts if it has several: first, last, highest, latest (with --timestamp); "
+            "or error."
+        ),
+    ] = "error"
+    unbiased: Annotated[
+        str | None, of_log(help="The column that marks rows that were shown at random: they are a survey.")
+    ] = None
+    all_users: Annotated[
+        Path | None, of_log(help="Text file of all user ids, one per line, if some are not in the log.")
+    ] = None
+    all_items: Annotated[
+        Path | None, of_log(help="Text file of all item ids, one per line, if some are not in the log.")
+    ] = None
+
+    user_features: Annotated[
+        Path | None,
+        of_log(help="Features of users: .csv, .tsv or .parquet with the log's user column; numbers, text, or a|b|c."),
+    ] = None
+    item_features: Annotated[Path | None, of_log(help="Features of items, likewise.")] = None
+
+    def rules(self, propensity: str | None = None) -> dict[str, Any]:
+        """Return what `read_log` takes besides `reading`, with a column of propensities if there is one."""
+        return {
+            "timestamp": self.timestamp,
+            "duplicates": self.duplicates,
+            "all_users": self.all_users,
+            "all_items": self.all_items,
+            "user_features": self.user_features,
+            "item_features": self.item_features,
+            "propensity": propensity,
+            "unbiased": self.unbiased,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(WholeLogOptions):
+    """The log, and how it is read."""
+
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter, or a folder that verirec prepare wrote."
+        ),
+    ]
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are read."""
+        named = self.log, self.all_users, self.all_items, self.user_features, self.item_features
+        return [file for file in named if file is not None]
+
+    def load(self, propensity: str | None = None) -> vr.FeedbackLog:
+        """Read the log, with a column of propensities if it has one."""
+        return self.read(self.log, **self.rules(propensity))
+
+
+def listed_levels(given: str | None) -> list[float] | None:
+    """Take a list of levels apart."""
+    try:
+        return None if given is None else [float(one) for one in given.split(",")]
+    except ValueError:
+        raise ParameterError(f"--levels must be comma-separated numbers such as 1,2,3,4,5; got {given!r}") from None

@@ -1,0 +1,125 @@
+"""Open a prepared log by memory map."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.ids import IdMap
+from verirec.data.prepared.columns_file import Columns, checksums, read_columns_file
+from verirec.data.prepared.ids_file import file_checksum, read_features, read_ids
+from verirec.data.prepared.settings import VERSION, Settings
+from verirec.exceptions import FileFormatError, ParameterError
+from verirec.formatting import short
+
+
+class ItemRows(NamedTuple):
+    """A log's rows sorted by item and user, shape (n,) each."""
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int8]
+
+
+class PreparedLog(FeedbackLog):
+    """A log whose columns are memory maps of a prepared folder; logs made of it, such as parts, are ordinary ones.
+
+    To another process it goes by the name of its folder, which that must be able to read.
+    """
+
+    folder: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> PreparedLog:
+        """Open a folder that `prepare_log` wrote; a damaged one, or one of another version, is refused."""
+        facts = read_facts(folder)
+        rows = _checked_columns(folder, "by_user.arrow", facts)
+        columns: dict[str, Any] = {name: facts[name] for name in ("n_users", "n_items")}
+        columns["levels"] = None if facts["levels"] is None else tuple(facts["levels"])
+        for side in ("user", "item"):
+            file, names = folder / f"{side}s.arrow", facts[f"{side}_feature_names"]
+            if not file.is_file() or file.stat().st_size == 0 or file_checksum(file) != facts[f"{side}_checksum"]:
+                raise _damaged(folder, file.name)
+            columns |= {
+                f"{side}_ids": IdMap(read_ids(file)),
+                f"{side}_features": read_features(file),
+                f"{side}_feature_names": None if names is None else tuple(names),
+            }
+        log = object.__new__(cls)
+        log._set(columns | rows)
+        object.__setattr__(log, "folder", folder)
+        return log
+
+    @classmethod
+    def _of_checked(cls, **columns: Any) -> FeedbackLog:
+        return FeedbackLog._of_checked(**columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (str(self.folder.resolve()),)
+
+    @cached_property
+    def by_item(self) -> ItemRows:
+        """The rows again, sorted by item and user."""
+        found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
+        return ItemRows(found["users"], found["items"], found["labels"])
+
+
+def _opened_again(folder: str) -> PreparedLog:
+    return PreparedLog.of(Path(folder))
+
+
+def is_prepared(path: Any) -> bool:
+    """Tell whether a path is a folder, as prepared logs are."""
+    return isinstance(path, str | Path) and Path(path).is_dir()
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """Read what a prepared log says of itself."""
+    file = folder / "log.json"
+    if not file.is_file():
+        raise FileFormatError(f"{short(str(folder), max=300)} is no prepared log: it has no log.json")
+    try:
+        facts = json.loads(file.read_text())
+        version = facts["version"]
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(folder, file.name) from None
+    if version != VERSION:
+        raise FileFormatError(
+            f"{short(str(folder), max=300)} is a prepared log of version {short(version)}; this verirec reads version "
+            f"{VERSION}: prepare it again"
+        )
+    return facts  # type: ignore[no-any-return]
+
+
+def refuse_other_settings(folder: Path, settings: Settings) -> None:
+    """Refuse settings that are not those that a log was prepared with; what is not said is as it was."""
+    prepared = read_facts(folder)["made_from"]["settings"]
+    for name, value in settings.said().items():
+        if prepared.get(name) != value:
+            there = f"with {name}={prepared[name]!r}" if name in prepared else f"without {name}"
+            raise ParameterError(
+                f"{short(str(folder), max=300)} was prepared {there}; got {name}={value!r}: leave it out, or prepare "
+                "the log again"
+            )
+
+
+def _checked_columns(folder: Path, name: str, facts: dict[str, Any]) -> Columns:
+    """Map the columns of a file, and compare their checksums."""
+    if not (folder / name).is_file():
+        raise _damaged(folder, name, "is missing")
+    columns = read_columns_file(folder / name)
+    found = checksums(columns)
+    for column, sums in facts["checksums"][name].items():
+        if found.get(column) != sums:
+            raise _damaged(folder, name, f"has a wrong checksum in column {column!r}")
+    return columns
+
+
+def _damaged(folder: Path, name: str, what: str = "is damaged") -> FileFormatError:
+    return FileFormatError(f"{short(str(folder), max=300)}: {name} {what}; prepare the log again")

@@ -1,0 +1,72 @@
+"""A log that stays on disk: prepared where it is not yet, and opened by memory map."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from verirec.checks import byte_count
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other_settings
+from verirec.data.prepared.prepare import prepare_log
+from verirec.data.prepared.settings import Settings, file_identity, key_of
+from verirec.data.prepared.sources import found_files
+from verirec.data.scratch import DEFAULT_MEMORY, limit_memory
+from verirec.data.tables import LogOptions
+from verirec.user_cache import cache_folder
+
+
+def scan_log(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    memory: int | str = DEFAULT_MEMORY,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    **options: Unpack[LogOptions],
+) -> FeedbackLog:
+    """Open a log that need not fit into memory: its columns are memory maps, and it is taken wherever a log is.
+
+    Ratings are prepared first (`prepare_log`), in the cache folder ($VERIREC_CACHE, or the user's own), where the same
+    files with the same settings are found again. What is worked out row by row is kept in temporary files ($TMPDIR)
+    where it is long.
+
+    Parameters
+    ----------
+    paths
+        The folder of a prepared log; or files of ratings, or a pattern, as in `prepare_log`.
+    memory
+        Bytes that the work may take, such as "2GB": of one process, from now on, by the least that was asked for.
+    delimiter, columns, encoding, options
+        As in `read_log`. Of a prepared log, those that it was prepared with, or none.
+
+    Returns
+    -------
+    The same log that `read_log` makes of the same rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "ratings.csv")
+    ...     _ = file.write_text("user,item,rating\\n1,10,4\\n2,10,1\\n")
+    ...     log = scan_log(prepare_log(file, f"{folder}/log", positive_from=3))
+    >>> log
+    FeedbackLog(2 rows, 2 users x 1 items, 100.00% of the grid, 50.0% positive)
+    """
+    settings = Settings.of(dict(options), function="scan_log")
+    limit_memory(byte_count("memory", memory))
+    if isinstance(paths, str | Path) and is_prepared(paths):
+        refuse_other_settings(Path(paths), settings)
+        return PreparedLog.of(Path(paths))
+    text: dict[str, Any] = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
+    files = found_files(paths)
+    key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), [*map(str, text.values())])
+    home = cache_folder()
+    folder = (Path(tempfile.gettempdir()) if home is None else home) / "logs" / key
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        prepare_log(files, folder, memory=memory, **text, **options)
+    return PreparedLog.of(folder)

@@ -1,0 +1,105 @@
+"""What a prepared log was made from and how: the key by which parts of the work are found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from verirec.data.cleaning import Cleaning
+from verirec.data.levels import Levels, checked_levels
+from verirec.data.pairs import checked_policy
+from verirec.data.roles import Roles
+from verirec.data.tables import LogOptions
+from verirec.exceptions import ParameterError
+from verirec.formatting import short
+
+VERSION: Final = 1
+"""Of the form in which prepared logs are written."""
+_CATALOGUES: Final = ("all_users", "all_items", "user_features", "item_features")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How rows become a log, by the names that `FeedbackLog.from_frame` has.
+
+    Parameters
+    ----------
+    roles
+        As they were asked for.
+    positive_from, levels, duplicates, cleaning
+        The rules.
+    catalogues
+        What was given of all users and items, by name; frames and sequences are taken as they are.
+    """
+
+    roles: Roles
+    positive_from: float | None
+    levels: Levels | None
+    duplicates: str
+    cleaning: Cleaning
+    catalogues: dict[str, Any]
+
+    @classmethod
+    def of(cls, options: dict[str, Any], *, function: str) -> Settings:
+        """Take the options of a function apart, and check what can be checked without data."""
+        unknown = set(options) - set(LogOptions.__annotations__)
+        if unknown:
+            raise TypeError(f"{function}() got an unexpected keyword argument {min(unknown)!r}")
+        levels, scale = options.get("levels"), options.get("scale")
+        cleaning = Cleaning(options.get("drop_missing", False), options.get("clean_ids", False), scale)
+        duplicates = options.get("duplicates", "error")
+        checked_policy(duplicates, with_times=options.get("timestamp") is not None)
+        if levels is not None and options.get("positive_from") is not None:
+            given = options["positive_from"]
+            raise ParameterError(f"give levels or positive_from, not both; got positive_from={short(given)}")
+        return cls(
+            Roles(**{role.name: options.get(role.name) for role in fields(Roles)}),
+            options.get("positive_from"),
+            None if levels is None else checked_levels(levels),
+            duplicates,
+            cleaning,
+            {name: options[name] for name in _CATALOGUES if options.get(name) is not None},
+        )
+
+    def said(self) -> dict[str, Any]:
+        """Return what was asked for other than the defaults, as JSON can hold it."""
+        rules: dict[str, Any] = {name: value for name, value in vars(self.roles).items() if value is not None}
+        rules |= {
+            "positive_from": self.positive_from,
+            "levels": None if self.levels is None else list(self.levels),
+            "duplicates": None if self.duplicates == "error" else self.duplicates,
+            "drop_missing": self.cleaning.drop_missing or None,
+            "clean_ids": self.cleaning.clean_ids or None,
+            "scale": None if self.cleaning.scale is None else [float(one) for one in self.cleaning.scale],
+        }
+        rules |= {name: _identity(value) for name, value in self.catalogues.items()}
+        return {name: value for name, value in rules.items() if value is not None}
+
+
+def _identity(value: Any) -> str:
+    """Tell a catalogue or features from others: a file by its name, size and time, anything else by its content."""
+    if isinstance(value, str | Path) and Path(value).is_file():
+        return json.dumps(file_identity(Path(value)))
+    import pickle
+
+    return hashlib.sha256(pickle.dumps(value)).hexdigest()
+
+
+def file_identity(file: Path) -> dict[str, Any]:
+    """Tell a file from what it may be later: its place, size and time."""
+    known = file.stat()
+    return {"file": str(file.resolve()), "bytes": known.st_size, "changed": known.st_mtime_ns}
+
+
+def key_of(*facts: Any) -> str:
+    """Make a key of facts that JSON can hold.
+
+    Examples
+    --------
+    >>> key_of({"a": 1}) == key_of({"a": 1}), key_of({"a": 1}) == key_of({"a": 2})
+    (True, False)
+    """
+    return hashlib.sha256(json.dumps([VERSION, *facts], sort_keys=True).encode()).hexdigest()[:24]

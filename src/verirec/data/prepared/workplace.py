@@ -1,0 +1,100 @@
+"""Where a log is prepared: parts of the work that stay once they are finished, and room on the disk for all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from verirec.atomic_write import replace_file
+from verirec.exceptions import DiskSpaceError, ParameterError
+from verirec.formatting import bytes_in_words, short
+
+_FACTS: Final = "part.json"
+
+
+class Workplace:
+    """A folder beside the log to be, whose parts are whole or not there.
+
+    A part is a folder that was written under another name and renamed. Parts of other inputs or settings are removed
+    when the work begins; all are when it has ended.
+
+    Parameters
+    ----------
+    out
+        The log's folder.
+    key
+        Of inputs and settings.
+    """
+
+    def __init__(self, out: Path, key: str) -> None:
+        self.root = _root(out)
+        self.folder = self.root / key
+        if self.root.is_dir():
+            for other in self.root.iterdir():
+                if other != self.folder:
+                    shutil.rmtree(other, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for unfinished in self.folder.glob("*.tmp"):
+            shutil.rmtree(unfinished)
+        self.finished = len(list(self.folder.glob(f"*/{_FACTS}")))
+
+    def part(self, name: str, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        """Have a part made in a folder of its own, unless it is there; return the facts that it left."""
+        place = self.folder / name
+        if not self.has(name):
+            unfinished = self.folder / f"{name}.tmp"
+            unfinished.mkdir()
+            facts = make(unfinished)
+            (unfinished / _FACTS).write_text(json.dumps(facts))
+            unfinished.rename(place)
+        return json.loads((place / _FACTS).read_text())  # type: ignore[no-any-return]
+
+    def has(self, name: str) -> bool:
+        """Whether a part is finished."""
+        return (self.folder / name / _FACTS).is_file()
+
+    def finish(self, out: Path, files: Path, facts: dict[str, Any]) -> None:
+        """Write the facts of a log beside its files, move it to its place, and remove all else."""
+        replace_file(files / "log.json", json.dumps(facts, indent=1).encode())
+        for file in files.iterdir():
+            with file.open("rb") as opened:
+                os.fsync(opened.fileno())
+        files.rename(out)
+        (out / _FACTS).unlink()
+        shutil.rmtree(self.root)
+
+
+def _root(out: Path) -> Path:
+    return out.with_name(f".{out.name}.parts")
+
+
+def refuse_taken(out: Path) -> None:
+    """Refuse to write where something is; what a stop right after the end of the work left beside it is removed."""
+    if out.exists():
+        shutil.rmtree(_root(out), ignore_errors=True)
+        raise ParameterError(f"{short(str(out), max=300)} is there already: remove it, or name another folder")
+
+
+def refuse_lack_of_room(folder: Path, needed: int, there: int) -> None:
+    """Refuse, before the work, what the disk has no room for.
+
+    Parameters
+    ----------
+    folder
+        Where it would be written.
+    needed
+        Bytes in all.
+    there
+        Bytes that finished parts have taken already.
+    """
+    parent = next(one for one in (folder, *folder.parents) if one.exists())
+    free = shutil.disk_usage(parent).free + there
+    if free < needed:
+        raise DiskSpaceError(
+            f"preparing the log needs about {bytes_in_words(needed)} in {short(str(parent), max=300)}, which has "
+            f"{bytes_in_words(free)} free"
+        )

@@ -1,0 +1,111 @@
+"""Long arrays on disk: mapped files, whose pages leave memory again as soon as they are too many."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+_TICK: Final = 0.02
+"""Seconds between two looks at how many pages are in memory."""
+_SHARE_OF_PAGES: Final = 6
+"""Mapped pages may take one part in so many of the memory that was asked for: work in progress takes the rest."""
+_SHARE_OF_ARRAY: Final = 48
+"""Longer arrays than one part in so many of it are kept on disk."""
+DEFAULT_MEMORY: Final = 2_000_000_000
+"""Bytes that work on a prepared log may take, unless it is said."""
+
+
+class _Keeper:
+    """Knows all maps, and lets their pages go where too many are in memory.
+
+    What a map holds is in its file: a page that is let go is read again when it is asked for, so nothing depends on
+    when that happens. Before a log is opened by memory map, nothing is limited, and arrays are ordinary.
+    """
+
+    def __init__(self) -> None:
+        self.memory: int | None = None
+        self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._watching = False
+
+    def limit(self, memory: int) -> None:
+        """Bound memory from now on, by the least that was asked for."""
+        self.memory = memory if self.memory is None else min(memory, self.memory)
+
+    def add(self, opened: mmap.mmap) -> None:
+        with self._lock:
+            self._maps.add(opened)
+            if not self._watching and hasattr(mmap, "MADV_DONTNEED"):
+                self._watching = True
+                threading.Thread(target=self._watch, name="verirec-pages", daemon=True).start()
+
+    def _watch(self) -> None:
+        waiting = threading.Event()
+        while True:
+            waiting.wait(_TICK)
+            with self._lock:
+                if not self._maps:
+                    self._watching = False
+                    return
+                if _mapped_bytes() > (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES:
+                    for one in list(self._maps):
+                        one.madvise(mmap.MADV_DONTNEED)
+
+    def after_fork(self) -> None:
+        """Start anew in a process that was forked, which has the maps and not the thread."""
+        self._lock, self._watching = threading.Lock(), False
+
+
+_KEEPER: Final = _Keeper()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_KEEPER.after_fork)
+
+
+def _mapped_bytes() -> int:
+    """Return how much of files is in this process's memory; where the system does not tell, as if it were much."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[2])
+    except (OSError, IndexError, ValueError):
+        return 1 << 62
+    return pages * mmap.PAGESIZE
+
+
+def limit_memory(memory: int) -> None:
+    """Bound what long arrays take of memory from now on, by the least that was asked for so far."""
+    _KEEPER.limit(memory)
+
+
+def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
+    """Map a file that is not empty; its pages leave memory where they are too many."""
+    with file.open("r+b" if writable else "rb") as opened:
+        found = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ)
+    _KEEPER.add(found)
+    return found
+
+
+def long_array(length: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Make an array to be filled: an ordinary one or, where memory is limited and it is long, one in a temporary file.
+
+    The file has no name: the system frees it with the array.
+
+    Examples
+    --------
+    >>> long_array(3, np.int8).shape
+    (3,)
+    """
+    size = length * np.dtype(dtype).itemsize
+    if _KEEPER.memory is None or size <= _KEEPER.memory // _SHARE_OF_ARRAY:
+        return np.empty(length, dtype)
+    with tempfile.TemporaryFile() as file:
+        file.truncate(size)
+        found = mmap.mmap(file.fileno(), size)
+    _KEEPER.add(found)
+    return np.frombuffer(found, dtype)

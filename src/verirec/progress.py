@@ -1,0 +1,86 @@
+"""How far long work has come: the work tells, and whoever shows it to people listens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Task:
+    """A piece of work whose size is known.
+
+    Parameters
+    ----------
+    what
+        What is being done, such as "Sorting by user".
+    total
+        How much there is to do.
+    unit
+        What is counted: "rows", "pairs".
+    """
+
+    what: str
+    total: int
+    unit: str = "rows"
+    done: int = 0
+    began: float = field(default_factory=lambda: time.monotonic())
+
+    def advance(self, count: int) -> None:
+        """Say that so much more is done; from any thread."""
+        with _LOCK:
+            self.done = min(self.done + count, self.total)
+        if _listeners:
+            _listeners[-1](self)
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return self.done / self.total if self.total else 1.0
+
+    @property
+    def pace(self) -> float:
+        """How much is done in a second."""
+        return self.done / max(time.monotonic() - self.began, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at this pace; `None` before anything is done."""
+        return (self.total - self.done) / self.pace if self.done else None
+
+
+Listener = Callable[[Task], None]
+
+_LOCK = threading.Lock()
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def working(what: str, total: int, unit: str = "rows") -> Iterator[Task]:
+    """Do some work that tells how far it has come: its listener hears of it when it begins, goes on and ends.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with shown_to(lambda task: heard.append(f"{task.what}: {task.share:.0%}")), working("Counting", 4) as task:
+    ...     task.advance(3)
+    >>> heard
+    ['Counting: 0%', 'Counting: 75%', 'Counting: 100%']
+    """
+    task = Task(what, total, unit)
+    task.advance(0)
+    yield task
+    task.advance(total - task.done)
+
+
+@contextmanager
+def shown_to(listener: Listener) -> Iterator[None]:
+    """Have a listener hear of all work until the end of the block, in place of any other."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)

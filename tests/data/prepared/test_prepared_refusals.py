@@ -1,0 +1,226 @@
+"""What cannot be prepared or opened is refused in one line, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import namedtuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import verirec as vr
+from refusals import check_refusal
+from verirec.exceptions import (
+    ColumnError,
+    DiskSpaceError,
+    DuplicatePairError,
+    EmptyLogError,
+    FileFormatError,
+    IdError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    UnknownIdError,
+)
+
+
+def rows(count=600, **changed):
+    columns = {"user": np.arange(count) // 20, "item": np.arange(count) % 20, "rating": 1 + np.arange(count) % 5}
+    return pa.table(columns | changed)
+
+
+def parts(folder, *tables):
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet")
+    return f"{folder}/*.parquet"
+
+
+def texts(folder, *files):
+    for number, text in enumerate(files):
+        (folder / f"{number}.csv").write_text(text)
+    return f"{folder}/*.csv"
+
+
+def truncated(folder):
+    named = parts(folder, rows(), rows())
+    content = (folder / "1.parquet").read_bytes()
+    (folder / "1.parquet").write_bytes(content[: len(content) // 2])
+    return named
+
+
+def damaged_page(folder):
+    """Whose end, which says where all is, is whole."""
+    named = parts(folder, rows(), rows(20_000, user=np.random.default_rng(0).integers(0, 2**40, 20_000)))
+    content = bytearray((folder / "1.parquet").read_bytes())
+    content[4:2_000] = bytes(1_996)
+    (folder / "1.parquet").write_bytes(bytes(content))
+    return named
+
+
+TWO = "user,item,rating\n1,1,5\n1,2,1\n"
+
+FILES = [
+    (lambda to: f"{to}/*.parquet", FileFormatError, "no file is called"),
+    (lambda to: to / "nothing.parquet", FileFormatError, "no file '.*nothing.parquet'"),
+    (lambda to: [], ParameterError, "paths must be one or more names of files"),
+    (lambda to: [to / "a.csv", to / "a.csv"], ParameterError, "named twice"),
+    (
+        lambda to: parts(to, rows(), rows().drop_columns(["item"])),
+        ColumnError,
+        r"1.parquet: no column 'item'.*0.parquet",
+    ),
+    (
+        lambda to: parts(to, rows(), rows(rating=[4.5] * 600)),
+        ColumnError,
+        "column 'rating' must be of one type in all files: integers in 0.parquet, floats in 1.parquet",
+    ),
+    (
+        lambda to: parts(to, rows(), rows(user=[f"u{row}" for row in range(600)])),
+        ColumnError,
+        "column 'user' must be of one type in all files: integers in 0.parquet, strings in 1.parquet",
+    ),
+    (truncated, FileFormatError, "1.parquet is not a readable parquet file"),
+    (damaged_page, FileFormatError, "1.parquet is not a readable parquet file"),
+    (
+        lambda to: [parts(to, rows()), texts(to, TWO)],
+        FileFormatError,
+        "files of one kind are needed; 0.parquet and 0.csv",
+    ),
+    (lambda to: texts(to, TWO, TWO.replace("item", "thing")), ColumnError, "1.csv: no column 'item'"),
+    (lambda to: texts(to, TWO, ""), FileFormatError, "1.csv is empty"),
+    (lambda to: texts(to, TWO, TWO + "3,4\n"), FileFormatError, "1.csv is not a readable csv file"),
+    (
+        lambda to: texts(to, TWO, TWO + "3,,4\n"),
+        MissingValueError,
+        "1.csv: column 'item' has missing values in 1 of 3 rows",
+    ),
+    (lambda to: texts(to, TWO, TWO + "3,4,x\n"), LabelError, "1.csv.*must hold numbers.*row 2 has 'x'"),
+    (
+        lambda to: parts(to, rows(), rows(user=np.arange(600.0))),
+        ColumnError,
+        "integers in 0.parquet, floats in 1.parquet",
+    ),
+    (lambda to: parts(to, rows(user=np.arange(600.0))), IdError, "0.parquet: column 'user' holds 600 floats"),
+    (lambda to: parts(to, rows(0)), EmptyLogError, "the log is empty"),
+    (lambda to: parts(to, rows(rating=[5] * 600)), LabelError, "positive_from=4 makes all 600 labels 1"),
+    (
+        lambda to: parts(to, rows(), rows(1, rating=[4])),
+        DuplicatePairError,
+        r"1 user-item pairs occur with both labels, in 2 of 601 rows \(the first is user 0, item 0\); choose which",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "error", "message"), FILES)
+def test_files_that_cannot_be_a_log(tmp_path, files, error, message):
+    (tmp_path / "in").mkdir()
+    named = files(tmp_path / "in")
+    check_refusal(lambda: vr.prepare_log(named, tmp_path / "log", positive_from=4), error, message)
+    assert not (tmp_path / "log").exists()
+
+
+OPTIONS = [
+    ({"memory": "lots"}, ParameterError, "memory must be such as 2GB"),
+    ({"memory": "1MB"}, ParameterError, "at least 64MB"),
+    ({"duplicates": "latest"}, ParameterError, "needs timestamps"),
+    ({"duplicates": "best"}, ParameterError, "duplicates must be"),
+    ({"levels": [1, 2, 3]}, ParameterError, "levels or positive_from, not both"),
+    (
+        {"all_users": [0, 1]},
+        UnknownIdError,
+        "0.parquet: column 'user' has ids outside the catalogue in 560 of 600 rows",
+    ),
+    ({"scale": (1, 3)}, LabelError, "0.parquet: column 'rating' must be within the scale"),
+    ({"rating": "stars"}, ColumnError, "0.parquet: no column 'stars'"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), OPTIONS)
+def test_options_that_do_not_fit(tmp_path, options, error, message):
+    named = parts(tmp_path, rows())
+    check_refusal(lambda: vr.prepare_log(named, tmp_path / "log", **({"positive_from": 4} | options)), error, message)
+    assert not (tmp_path / "log").exists()
+
+
+def test_no_room_on_the_disk_is_said_before_the_work(tmp_path, monkeypatch):
+    named = parts(tmp_path, rows())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(1_000))
+    check_refusal(
+        lambda: vr.prepare_log(named, tmp_path / "log", positive_from=4),
+        DiskSpaceError,
+        r"preparing the log needs about \d.* in .*, which has 1.0 kB free",
+    )
+    assert not list(tmp_path.glob(".log.parts/*/run-*"))
+
+
+def test_a_place_that_is_taken(tmp_path):
+    named = parts(tmp_path, rows())
+    (tmp_path / "log").mkdir()
+    check_refusal(lambda: vr.prepare_log(named, tmp_path / "log"), ParameterError, "is there already")
+
+
+def test_unknown_options_are_no_options(tmp_path):
+    with pytest.raises(TypeError, match=r"prepare_log\(\) got an unexpected keyword argument 'positive'"):
+        vr.prepare_log(parts(tmp_path, rows()), tmp_path / "log", positive=4)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return vr.prepare_log(parts(tmp_path, rows()), tmp_path / "log", positive_from=4)
+
+
+def changed(file, change):
+    facts = json.loads(file.read_text())
+    change(facts)
+    file.write_text(json.dumps(facts))
+
+
+def flip(file, place):
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(bytes(content))
+
+
+DAMAGES = [
+    (lambda log: (log / "log.json").unlink(), "is no prepared log: it has no log.json"),
+    (lambda log: (log / "log.json").write_text("{"), "log.json is damaged"),
+    (
+        lambda log: changed(log / "log.json", lambda facts: facts.update(version=9)),
+        "is a prepared log of version 9; this verirec reads version 1: prepare it again",
+    ),
+    (lambda log: flip(log / "by_user.arrow", 1_000), "by_user.arrow has a wrong checksum in column"),
+    (lambda log: (log / "by_user.arrow").unlink(), "by_user.arrow is missing"),
+    (lambda log: (log / "by_user.arrow").write_bytes(b""), "by_user.arrow is not a readable Arrow file"),
+    (
+        lambda log: (log / "by_user.arrow").write_bytes((log / "by_user.arrow").read_bytes()[:3_000]),
+        "by_user.arrow is not a readable Arrow file",
+    ),
+    (lambda log: (log / "users.arrow").write_bytes(b"ARROW1"), "users.arrow is damaged"),
+    (lambda log: shutil.copy(log / "items.arrow", log / "users.arrow"), "users.arrow is damaged"),
+    (lambda log: flip(log / "users.arrow", 400), "users.arrow is damaged"),
+    (lambda log: (log / "items.arrow").unlink(), "items.arrow is damaged"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_folders_that_are_no_whole_log(log, damage, message):
+    damage(log)
+    check_refusal(lambda: vr.scan_log(log), FileFormatError, message)
+
+
+def test_rows_by_item_that_are_damaged(log):
+    flip(log / "by_item.arrow", 1_000)
+    check_refusal(lambda: vr.scan_log(log).by_item, FileFormatError, "by_item.arrow has a wrong checksum in column")
+
+
+def test_settings_other_than_those_it_was_prepared_with(log):
+    assert len(vr.scan_log(log, positive_from=4)) == 600
+    check_refusal(
+        lambda: vr.scan_log(log, positive_from=3),
+        ParameterError,
+        r"was prepared with positive_from=4; got positive_from=3: leave it out, or prepare the log again",
+    )
+    check_refusal(lambda: vr.scan_log(log, weight="w"), ParameterError, "was prepared without weight; got weight='w'")
