@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spread by work: a worker that is done takes over what another has not begun.
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-plain lint format bench bench-docs torture torture-docs docs tutorials dist try-dist clean
+.PHONY: demo test test-all test-plain test-adapters lint format bench bench-docs torture torture-docs docs tutorials dist try-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/verirec demo --out verirec-demo
@@ -25,6 +25,20 @@ test-all: lint
 # The numerical tests as on a processor without vector instructions, where sums add up in another order.
 test-plain: $(VENV)/.dev
 	ATEN_CPU_CAPABILITY=default $(PYTEST) tests/losses tests/models tests/training tests/methods/test_method_losses.py
+
+# Adapters against the real libraries, each in an environment of its own: their needs differ, and some are behind. LightFM, whose
+# package no longer builds by itself, is tested where somebody has built it.
+LIBRARIES ?= lenskit cornac rectools recbole
+OLDER     := numpy<2 pandas<3 scipy<1.14 pyarrow<21 setuptools<80
+test-adapters: $(BIN)/python
+	@mkdir -p .adapters && grep '^torch==' constraints.txt > .adapters/torch.txt
+	@set -e; for library in $(LIBRARIES); do \
+	  case $$library in recbole|rectools) older='$(OLDER)';; *) older=;; esac; \
+	  echo "$$library"; $(BIN)/python -m venv .adapters/$$library; \
+	  env -u PIP_BUILD_CONSTRAINT PIP_CONSTRAINT=.adapters/torch.txt .adapters/$$library/bin/pip install --quiet \
+	    --editable . pytest hypothesis sybil $$library $$older; \
+	  .adapters/$$library/bin/python -m pytest tests/adapters/test_other_libraries.py -k $$library; \
+	done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -86,4 +100,4 @@ $(BIN)/python:
 	echo "verirec needs Python 3.11 or newer, with venv and pip; name one: make PYTHON=python3.12 ..."; exit 1
 
 clean:
-	rm -rf $(VENV) verirec-demo site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .adapters verirec-demo site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

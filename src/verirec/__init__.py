@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         IdMap,
         Split,
         UnbiasedSplit,
+        check_file,
         load_dataset,
         prepare_log,
         read_log,
@@ -98,7 +99,7 @@ _PACKAGES = {
 _NAMES = {
     "adapters": "Adapted adapt",
     "assessment": "Assessment assess",
-    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit load_dataset prepare_log read_log "
+    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_log "
     "read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
     "estimate_ranking selection_strength sensitivity",
@@ -155,6 +156,7 @@ __all__ = [
     "adapt",
     "assess",
     "calibrate",
+    "check_file",
     "compare",
     "estimate",
     "estimate_ranking",
@@ -188,7 +190,7 @@ if not TYPE_CHECKING:  # Or type checkers would believe in any name.
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PACKAGES, *_HOMES})
+    return sorted({name for name in globals() if name.startswith("__")} | _PACKAGES | {*_HOMES})
 
 
 def _imported(package: str) -> ModuleType:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -63,7 +65,46 @@ def test_the_help_lists_every_verb_and_is_what_no_arguments_give(run):
 
 
 def test_the_version_is_the_packages(run):
-    assert run("--version") == (0, f"verirec {verirec.__version__}\n", "")
+    code, out, err = run("--version")
+    assert (code, err) == (0, "")
+    ours, python, others = out.splitlines()
+    assert ours == f"verirec {verirec.__version__}"
+    assert python.startswith(f"Python {platform.python_version()}")
+    assert f"numpy {np.__version__}" in others
+
+
+def test_what_is_not_installed_has_no_version(run, monkeypatch):
+    monkeypatch.setattr("verirec.cli.main._MATTERS", ("numpy", "nosuchpackage"))
+    assert "nosuchpackage is not installed" in run("--version")[1]
+
+
+@pytest.mark.parametrize("verb", [(), ("assess",), ("datasets", "fetch")], ids=str)
+def test_h_is_help(run, verb):
+    assert run(*verb, "-h") == run(*verb, "--help")
+    assert run(*verb, "-h")[0] == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_quiet_says_results_and_verbose_says_every_step(run, tmp_path):
+    (tmp_path / "log.csv").write_text("user,item,label\na,1,1\na,1,1\nb,2,0\nc,3,1\n")
+    parts = "--train", tmp_path / "a.csv", "--test", tmp_path / "b.csv"
+    command = ["split", tmp_path / "log.csv", *parts]
+    assert "occur more than once" in run(*command)[2]
+    assert run("--quiet", *command)[2] == ""
+    assert run("-q", "-v", *command)[0] == 2
+    code, _, err = run("--verbose", "demo", "--out", "/dev/null/nowhere")
+    assert code == 2
+    assert "Traceback" in err
+    code, _, err = run("--quiet", *command, "--held-out", "7")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "--held-out must be" in err
+
+
+def test_shells_complete_verbs_and_their_options(spawn):
+    code, out, _ = spawn(COMP_WORDS="verirec asse", COMP_CWORD="1", _VERIREC_COMPLETE="complete_bash")
+    assert (code, out.split()) == (0, ["assess"])
+    code, out, _ = spawn(COMP_WORDS="verirec assess --sur", COMP_CWORD="2", _VERIREC_COMPLETE="complete_bash")
+    assert (code, out.split()) == (0, ["--survey"])
 
 
 def test_an_error_of_ours_is_one_line_and_exit_code_2(run, monkeypatch):

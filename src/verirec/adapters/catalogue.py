@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from verirec.adapters import classifiers, frames, implicit_models
+from verirec.adapters import (
+    classifiers,
+    cornac_models,
+    frames,
+    implicit_models,
+    lenskit_pipelines,
+    lightfm_models,
+    recbole_models,
+    rectools_models,
+)
 from verirec.adapters.adapted import Adapted, Extras
 from verirec.data.feedback_log import FeedbackLog
 
@@ -36,7 +45,7 @@ class Adapter(NamedTuple):
     read: Callable[[Any, FeedbackLog, Extras], Adapted]
 
 
-BY_POSITION: Final = "the log's positions, or user_ids= and item_ids="
+_BY_POSITION: Final = "the log's positions, or user_ids= and item_ids="
 
 CATALOGUE: Final = (
     Adapter(
@@ -44,7 +53,7 @@ CATALOGUE: Final = (
         ("implicit",),
         "0.7",
         "AlternatingLeastSquares, BayesianPersonalizedRanking, LogisticMatrixFactorization",
-        BY_POSITION,
+        _BY_POSITION,
         "scores",
         implicit_models.read,
     ),
@@ -56,6 +65,31 @@ CATALOGUE: Final = (
         "features= of pairs by position, or the log's own features",
         "probabilities; scores of those without predict_proba",
         classifiers.read,
+    ),
+    Adapter(
+        "lenskit",
+        ("lenskit",),
+        "2025.8",
+        "trained pipelines with a scorer",
+        "the log's ids",
+        "scores",
+        lenskit_pipelines.read,
+    ),
+    Adapter("cornac", ("cornac",), "3.0", "fitted models", "the log's ids", "scores", cornac_models.read),
+    Adapter(
+        "rectools", ("rectools",), "0.19", "fitted models", "the log's ids, by dataset=", "scores", rectools_models.read
+    ),
+    Adapter(
+        "recbole",
+        ("recbole",),
+        "1.2",
+        "trained models that have full_sort_predict",
+        "the log's ids, by dataset=",
+        "scores",
+        recbole_models.read,
+    ),
+    Adapter(
+        "lightfm", ("lightfm",), "1.17", "fitted models without features", _BY_POSITION, "scores", lightfm_models.read
     ),
     Adapter(
         "pandas, polars, pyarrow",

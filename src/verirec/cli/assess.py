@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
+    AsJson,
     EngineOptions,
     EstimateOptions,
     NoiseOptions,
@@ -27,6 +29,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
+from verirec.cli.speech import working
 from verirec.pages.writing import sole_writer
 
 app = typer.Typer(add_completion=False)
@@ -56,6 +59,7 @@ def assess_command(
     ] = None,
     k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Report how selective and noisy a log is, and how good each recommender really is, on one page.
 
@@ -68,7 +72,7 @@ def assess_command(
     from verirec.estimation.survey.draws import self_selected
 
     files = named_files(predictions)
-    with sole_writer(out), Console(stderr=True).status("Reading the log") as status:
+    with sole_writer(out), working("Reading the log") as status:
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)
@@ -91,6 +95,9 @@ def assess_command(
         said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
         origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
         page = replace(found, origin=origin).save(out)
+    if as_json:
+        typer.echo(json.dumps(found.summary, indent=2))
+        return
     console = Console(markup=False, highlight=False)
     for sentence in found.conclusions:
         console.print(f"- {sentence}", soft_wrap=True)

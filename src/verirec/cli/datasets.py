@@ -12,6 +12,7 @@ from rich.table import Table
 
 import verirec as vr
 from verirec.checks import one_of
+from verirec.cli.speech import working
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -87,6 +88,6 @@ def fetch(
     home = vr.data.datasets.data_home_folder(data)
     folder = vr.data.datasets.find_dataset(info, home)
     if folder is None:
-        with Console(stderr=True).status(f"Downloading {name}"):
+        with working(f"Downloading {name}"):
             folder = vr.data.datasets.fetch_dataset(info, home)
     Console(markup=False, highlight=False).print(f"{name} is in {folder}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 import verirec as vr
-from verirec.cli.options import OutFolder
+from verirec.cli.options import AsJson, OutFolder
+from verirec.cli.speech import working
 
 app = typer.Typer(add_completion=False)
 
@@ -19,6 +21,7 @@ app = typer.Typer(add_completion=False)
 def demo(
     out: OutFolder = Path("verirec-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated world.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Assess two recommenders in a simulated world whose truth is known.
 
@@ -29,10 +32,13 @@ def demo(
     from verirec.assessment.demo_page import demo_page, demo_summary
     from verirec.pages.writing import sole_writer, write_report
 
-    console = Console(markup=False, highlight=False)
-    with sole_writer(out), Console(stderr=True).status("Making a world and judging two recommenders in it"):
+    with sole_writer(out), working("Making a world and judging two recommenders in it"):
         result = run_demo(seed)
         page = write_report(out, demo_page(result), demo_summary(result))
+    if as_json:
+        typer.echo(json.dumps(demo_summary(result), indent=2))
+        return
+    console = Console(markup=False, highlight=False)
     table = Table(title="Prediction inaccuracy (log loss, smaller is better)", title_justify="left")
     table.add_column("The log", no_wrap=True)
     for name in (*result.truth, "Better"):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import verirec as vr
@@ -30,6 +29,7 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
+from verirec.cli.speech import working
 
 if TYPE_CHECKING:
     from verirec.cli.estimate_table import Noise
@@ -105,7 +105,7 @@ def estimate_command(
     from verirec.estimation.survey.draws import self_selected
 
     files = named_files(predictions)
-    with Console(stderr=True).status("Reading the log"):
+    with working("Reading the log"):
         whole = log.load(propensity.propensity_column)
     surveyed, table = survey.read(whole, log.columns), judgeable(self_selected(whole))
     propensities = propensity.fit(table)
@@ -119,7 +119,7 @@ def estimate_command(
     judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed, found.audit)
     results = {}
     for name, file in files.items():
-        with Console(stderr=True).status(Text(f"Estimating {name}")):
+        with working(Text(f"Estimating {name}")):
             results[name] = judged(name, scores.read(file, table, log.columns))
     if as_json:
         typer.echo(json.dumps(summary(results, found, propensities, table), indent=2))

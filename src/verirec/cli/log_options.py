@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import verirec as vr
+from verirec.cli.standard_input import at_hand
 from verirec.exceptions import ParameterError
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
@@ -78,10 +79,11 @@ class RatingsOptions:
         }
 
     def read(self, path: Path, **more: Any) -> vr.FeedbackLog:
-        """Read a file of ratings, or open a prepared log; `more` as in `read_log`."""
+        """Read a file of ratings or standard input, or open a prepared log; `more` as in `read_log`."""
         if path.is_dir():
             return vr.scan_log(path, memory=self.memory, **self.reading, **more)
-        return vr.read_log(path, **self.reading, **more)
+        with at_hand(path) as there:
+            return vr.read_log(there, **self.reading, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,8 @@ class LogOptions(WholeLogOptions):
     log: Annotated[
         Path,
         typer.Argument(
-            metavar="LOG", help="The log: .csv, .tsv, .parquet or .inter, or a folder that verirec prepare wrote."
+            metavar="LOG",
+            help="The log: .csv, .tsv, .parquet or .inter, a folder that verirec prepare wrote, or - for standard input.",
         ),
     ]
 

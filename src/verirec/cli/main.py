@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import logging
 import os
+import platform
 import sys
+import traceback
 import warnings
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
 from verirec import __version__
 from verirec.cli.messages import in_options
+from verirec.cli.speech import speech
 from verirec.cli.verbs import VERBS, Verbs, called
 from verirec.exceptions import ParameterError, VerirecError, VerirecWarning
 
@@ -27,29 +31,54 @@ _INTERRUPTED: Final = 130
 app = typer.Typer(
     cls=Verbs,
     invoke_without_command=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="How good is a recommender really, when its feedback is selective and noisy?",
 )
 for _verb, _line in VERBS.items():
     app.command(_verb, help=_line)(lambda: None)
 
 
+_MATTERS: Final = ("numpy", "scipy", "pyarrow", "pandas", "torch", "numba", "ray", "optuna")
+"""Packages whose versions tell why two machines differ."""
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"verirec {__version__}")
+        typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+        typer.echo(", ".join(f"{name} {_version_of(name)}" for name in _MATTERS))
         raise typer.Exit
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "is not installed"
 
 
 @app.callback()
 def verirec(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the versions of what matters, and exit."
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Results and errors only: no progress, no warnings.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every step with its time and, of an error, where it came from.")
     ] = False,
 ) -> None:
     """Take the options that come before the verb; without a verb, show the help."""
+    if quiet and verbose:
+        raise ParameterError("give --quiet or --verbose, not both")
+    speech.level = "quiet" if quiet else "verbose" if verbose else "usual"
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -65,6 +94,8 @@ def main() -> None:
             warnings.showwarning = _one_line_warning
             code = app(standalone_mode=False) or 0
     except VerirecError as error:
+        if speech.level == "verbose":
+            traceback.print_exc()
         _end(2, in_options(str(error), _options()))
     except _MISTAKEN_ARGUMENTS as error:
         _end(2, error.format_message())
@@ -115,5 +146,7 @@ def _refused_by_the_system(error: OSError) -> str:
 
 
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if speech.level == "quiet":
+        return
     name = "warning" if issubclass(category, VerirecWarning) else category.__name__
     typer.echo(f"verirec: {name}: {in_options(str(message), _options())}", err=True)

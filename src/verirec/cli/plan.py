@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +16,7 @@ from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
+    AsJson,
     EngineOptions,
     OutFile,
     PropensityOptions,
@@ -24,6 +26,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
+from verirec.cli.speech import working
 from verirec.exceptions import ParameterError, PredictionError
 from verirec.pages.writing import check_writable_file, write_table
 
@@ -61,6 +64,7 @@ def plan_command(
     clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.
 
@@ -73,7 +77,7 @@ def plan_command(
     check_writable_file(out)
     files = named_files(predictions)
     _refuse_to_lose(out, [*log.files, *files.values(), *([] if pilot is None else [pilot])])
-    with Console(stderr=True).status("Choosing the pairs"):
+    with working("Choosing the pairs"):
         table = log.load(propensity.propensity_column)
         given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
         if loss == "log" and (purpose is None or not purpose.startswith("ndcg")):
@@ -93,7 +97,21 @@ def plan_command(
             random_state=seed,
         )
         write_table(out, plan.to_frame())
-    _tell(plan, out)
+    if as_json:
+        typer.echo(json.dumps(_summary(plan, out), indent=2))
+    else:
+        _tell(plan, out)
+
+
+def _summary(plan: vr.LabelPlan, out: Path) -> dict[str, Any]:
+    logged = int(plan.logged.sum())
+    return {
+        "file": str(out),
+        "pairs": {"logged": logged, "random": len(plan) - logged},
+        "if_chosen_at_random": plan.simple,
+        "half_widths": plan.half_widths,
+        "assumes": plan.assumes,
+    }
 
 
 def _refuse_scores(given: Mapping[str, PredictionsLike], log: vr.FeedbackLog) -> None:

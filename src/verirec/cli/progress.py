@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from verirec.cli.speech import talking_console
 from verirec.progress import Task, shown_to
 
 _MINUTE: Final = 60.0
@@ -21,7 +21,7 @@ _BRIEF: Final = 90.0
 @contextmanager
 def shown_progress() -> Iterator[None]:
     """Show how far work has come until the end of the block, on the standard error."""
-    console = Console(stderr=True)
+    console = talking_console()
     if not console.is_terminal:
         with shown_to(_Lines()):
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,10 @@ from rich.table import Table
 
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import RatingsOptions
-from verirec.cli.options import ModelFolder, methods_module
+from verirec.cli.options import AsJson, ModelFolder, methods_module
 from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
 from verirec.formatting import short
-from verirec.pages.writing import check_writable_file, table_ending, write_frame
+from verirec.pages.writing import check_writable_file, rows_of_frame, table_ending, write_frame
 
 app = typer.Typer(add_completion=False)
 
@@ -39,11 +40,14 @@ def recommend_command(
     out: Annotated[
         Path | None, typer.Option(help="File to write: .csv, .parquet or .json; by default a table is shown.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Recommend items to users.
 
     Example: verirec recommend model --users ann,bob -k 5 --exclude ratings.csv
     """
+    if out is not None and as_json:
+        raise ParameterError("--json prints the lists, --out writes them: give one of the two")
     if out is not None:
         table_ending(out)
         check_writable_file(out)
@@ -59,7 +63,9 @@ def recommend_command(
         recommender, rated = recommender.fold_in(new), new if rated is None else rated
     ids = recommender.user_ids.ids() if not named or all_users else _asked(users, users_file, recommender)
     frame = recommender.recommend(ids, k, exclude=rated).to_frame()
-    if out is None:
+    if as_json:
+        typer.echo(json.dumps(rows_of_frame(frame), indent=1, ensure_ascii=False))
+    elif out is None:
         Console(markup=False, highlight=False).print(_table(frame))
     else:
         write_frame(out, frame)

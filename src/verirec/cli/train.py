@@ -19,6 +19,7 @@ from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
+    AsJson,
     EngineOptions,
     NoiseOptions,
     PropensityOptions,
@@ -27,6 +28,7 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
+from verirec.cli.speech import talking_console, working
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.pages.writing import check_writable, sole_writer
@@ -57,6 +59,7 @@ def train_command(
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Train a recommender on a log.
 
@@ -67,7 +70,7 @@ def train_command(
     recommender.set_params(**_parsed(parameters or [])).check_parameters()
     check_writable(out)
     keep_what_is_there(out, force=force, resume=resume)
-    with Console(stderr=True).status("Reading the log"):
+    with working("Reading the log"):
         table = log.load(propensity.propensity_column)
         propensities = propensity.fit(table)
         rates = noise.known_rates(table, log.columns, propensities)
@@ -85,7 +88,28 @@ def train_command(
         recommender.fit(table, noise_rates=rates, **given, **kept, progress=show, engine=vr.engine.current_engine())
         recommender.save(out)
         forget_checkpoint(out)
-    _say(recommender, out)
+    if as_json:
+        typer.echo(json.dumps(training_summary(recommender, out), indent=2))
+    else:
+        _say(recommender, out)
+
+
+def training_summary(recommender: Any, out: Path) -> dict[str, Any]:
+    """Return how training went as JSON has it."""
+    report, rates = recommender.report_, recommender.noise_rates_
+    error = report.validation_error
+    return {
+        "method": report.method,
+        "model": str(out),
+        "solver": report.solver,
+        "epochs": len(report.history),
+        "best_epoch": report.best_epoch,
+        "stopped_because": report.stopped_because,
+        "validation_error": None if math.isnan(error) else error,
+        "validation_estimator": report.validation_estimator,
+        "noise_rates": {"rho01": rates.rho01, "rho10": rates.rho10} if isinstance(rates, vr.NoiseRates) else None,
+        "search": report.search,
+    }
 
 
 def _warn_of_unused_features(recommender: Any, log: Any) -> None:
@@ -161,7 +185,7 @@ def search_lines(search: dict[str, Any]) -> list[str]:
 def _progress(work: str) -> Iterator[Callable[[int, int, float], None]]:
     """Show a bar where somebody watches; yield what is to be told of each epoch."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
-    console = Console(stderr=True)
+    console = talking_console()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(work, total=None, held="")
 

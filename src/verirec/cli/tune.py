@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
+    AsJson,
     EngineOptions,
     NoiseOptions,
     PropensityOptions,
@@ -21,7 +23,16 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.train import CHECKPOINT, _parsed, _progress, forget_checkpoint, keep_what_is_there, search_lines
+from verirec.cli.speech import working
+from verirec.cli.train import (
+    CHECKPOINT,
+    _parsed,
+    _progress,
+    forget_checkpoint,
+    keep_what_is_there,
+    search_lines,
+    training_summary,
+)
 from verirec.exceptions import ParameterError
 from verirec.pages.writing import check_writable, sole_writer
 
@@ -51,6 +62,7 @@ def tune_command(
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Search for parameters, train with the best, and list all that was tried.
 
@@ -62,7 +74,7 @@ def tune_command(
     chosen.set_params(**_parsed(parameters or []), **(budget if method == "auto" else {})).check_parameters()
     check_writable(out)
     keep_what_is_there(out, force=force, resume=resume)
-    with Console(stderr=True).status("Reading the log"):
+    with working("Reading the log"):
         table = log.load(propensity.propensity_column)
         given: dict[str, Any] = {"audit": noise.read_audit(table, log.columns), "noise_rates": noise.rates}
         if propensity.given:
@@ -74,7 +86,10 @@ def tune_command(
         tuned = _searched(chosen, table, budget, asked, given)
         tuned.save(out)
         forget_checkpoint(out)
-    _say(tuned, out)
+    if as_json:
+        typer.echo(json.dumps(training_summary(tuned, out), indent=2))
+    else:
+        _say(tuned, out)
 
 
 def _searched(method: Any, log: Any, budget: dict[str, Any], survey: Any, given: dict[str, Any]) -> Any:

@@ -12,6 +12,8 @@ from typer.core import TyperGroup
 VERBS: Final = {
     "demo": "Assess two recommenders in a simulated world whose truth is known.",
     "assess": "Report how selective and noisy a log is, and how good each recommender really is, on one page.",
+    "check": "List everything that is wrong with a file of ratings, and the options that mend it.",
+    "split": "Part a log in two files, to train on one and to judge by the other.",
     "plan": "Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.",
     "prepare": "Prepare a log on disk of files of ratings that need not fit into memory.",
     "estimate": "Estimate how good each recommender really is: its loss, and how it ranks all items.",
@@ -26,6 +28,9 @@ VERBS: Final = {
 }
 """What each does, as the first line of its own help says."""
 
+BEFORE: Final = ("-q", "--quiet", "-v", "--verbose")
+"""Options that come before the verb."""
+
 
 def command_of(verb: str) -> Any:
     """Import the module of a verb, and return the command that its `app` makes."""
@@ -35,7 +40,9 @@ def command_of(verb: str) -> Any:
 
 
 def called(words: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the command that a line's words name, or `None`, and the words after it."""
+    """Return the command that a line's words name, or `None`, and the words after it; options may come before it."""
+    while words and words[0] in BEFORE:
+        words = words[1:]
     if not words or words[0] not in VERBS:
         return None, [*words]
     command, rest = command_of(words[0]), [*words[1:]]

@@ -4,6 +4,7 @@ from verirec.data.datasets import Dataset, load_dataset
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_log
 from verirec.data.ids import IdMap
+from verirec.data.inspection import check_file
 from verirec.data.prediction_files import read_predictions
 from verirec.data.predictions import Factors, PredictionsLike, as_predictions
 from verirec.data.prepared import prepare_log, scan_log
@@ -18,6 +19,7 @@ __all__ = [
     "Split",
     "UnbiasedSplit",
     "as_predictions",
+    "check_file",
     "load_dataset",
     "prepare_log",
     "read_log",

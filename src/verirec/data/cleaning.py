@@ -93,8 +93,8 @@ def cleaned(table: pa.Table, roles: Roles, cleaning: Cleaning) -> pa.Table:
     return _without_missing(table, roles, outside, cleaning)
 
 
-def _without_missing(table: pa.Table, roles: Roles, outside: Flags | None, cleaning: Cleaning) -> pa.Table:
-    """Leave out rows that lack something, and say how many and what."""
+def row_faults(table: pa.Table, roles: Roles, outside: Flags | None, cleaning: Cleaning) -> dict[str, Flags]:
+    """Return what rows lack, in words, with the rows that do: what `drop_missing` leaves out."""
     faults: dict[str, Flags] = {}
     for name in roles.names():
         faults[f"column {name!r} is missing"] = is_missing(table[name])
@@ -106,9 +106,15 @@ def _without_missing(table: pa.Table, roles: Roles, outside: Flags | None, clean
     if outside is not None and cleaning.scale is not None:
         low, high = cleaning.scale
         faults[f"column {rating!r} is not within {low:g} and {high:g}"] = outside
-    left_out = np.logical_or.reduce([*faults.values()])
-    if left_out.any():
-        told = ", ".join(f"{what} in {int(rows.sum()):,}" for what, rows in faults.items() if rows.any())
+    return {what: rows for what, rows in faults.items() if rows.any()}
+
+
+def _without_missing(table: pa.Table, roles: Roles, outside: Flags | None, cleaning: Cleaning) -> pa.Table:
+    """Leave out rows that lack something, and say how many and what."""
+    faults = row_faults(table, roles, outside, cleaning)
+    if faults:
+        left_out = np.logical_or.reduce([*faults.values()])
+        told = ", ".join(f"{what} in {int(rows.sum()):,}" for what, rows in faults.items())
         counted = f"{int(left_out.sum()):,} of {len(left_out):,} rows are left out: {told}"
         if left_out.all():
             raise EmptyLogError(f"the log is empty: {counted}")

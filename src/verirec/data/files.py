@@ -188,6 +188,11 @@ def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
     raise ParameterError(f"{kind} must end in .csv, .tsv, .parquet or .inter{other}; got {short(file.name)}")
 
 
+def separator_of(ending: str) -> str | None:
+    """Return what separates the fields of a text file with this ending."""
+    return _DELIMITERS.get(ending)
+
+
 def _read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.Table, Roles]:
     metadata = pq.read_metadata(file)
     schema = metadata.schema.to_arrow_schema()

@@ -16,6 +16,9 @@ _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
     "rating": frozenset(["rating", "ratings", "label", "stars", "watchratio", "click", "clicked", "liked"]),
 }
 
+_OWN_ROLES: Final = ("timestamp", "propensity", "weight", "unbiased")
+"""Columns that a log's own table has by the name of their role, beside user, item, label and rating."""
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -60,6 +63,8 @@ class Roles:
             raise ColumnError(f"columns must be named by strings; got {unnamed[0]!r}: rename the frame's columns")
         named = {role: name for role, name in vars(self).items() if name is not None}
         self._check(named, columns)
+        if not named and type(self) is Roles and _is_ours(columns):
+            return Roles("user", "item", "label", **{role: role for role in _OWN_ROLES if role in columns})
         for role in self.usual_names:
             if role not in named:
                 wanted = (likely or {}).get(role)
@@ -170,6 +175,11 @@ class ReaskRoles(TruthRoles):
     }
     preferred = frozenset(["answer", "secondanswer", "secondlabel"])
     rating_word = "answer"
+
+
+def _is_ours(columns: list[str]) -> bool:
+    """Tell whether a table is one that a log made of itself: it has both labels and what they were made of."""
+    return columns[:3] == ["user", "item", "label"] and {*columns[3:]} <= {"rating", *_OWN_ROLES}
 
 
 def _plain(column: str) -> str:

@@ -184,8 +184,19 @@ def write_frame(path: str | Path, frame: Any) -> None:
     elif ending == ".parquet":
         write_file(path, frame.to_parquet(None, index=False))
     else:
-        rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).to_numpy().tolist()]
-        write_file(path, (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
+        write_file(path, (json.dumps(rows_of_frame(frame), indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def rows_of_frame(frame: Any) -> list[dict[str, Any]]:
+    """Return a frame's rows as JSON has them, one object a row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows_of_frame(pd.DataFrame({"user": ["ann"], "rank": [1]}))
+    [{'user': 'ann', 'rank': 1}]
+    """
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).to_numpy().tolist()]
 
 
 def write_file(path: str | Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from verirec.cli.speech import talking_console, working
 from verirec.exceptions import ParameterError
 from verirec.studies.cli.table2 import table2_command, table2_pages_command
 
@@ -257,7 +258,7 @@ def _check(seeds: int, workers: int, out: Path) -> None:
 def _population(preferences: str, data: Path | None) -> Population:
     from verirec.studies.semi_synthetic import load_population
 
-    with Console(stderr=True).status(f"Loading {preferences}"):
+    with working(f"Loading {preferences}"):
         return load_population(preferences, data)
 
 
@@ -265,7 +266,7 @@ def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path
     """Run a plan with a bar where somebody watches, and give the records as a frame."""
     from verirec.studies.semi_synthetic import run_plan, tables
 
-    console = Console(stderr=True)
+    console = talking_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{out.name or plan.study}, seeds", total=seeds)

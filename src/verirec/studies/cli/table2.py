@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from verirec.cli.options import named_path
+from verirec.cli.speech import talking_console, working
 
 if TYPE_CHECKING:
     from verirec.studies.table2 import Problem, Results, Study
@@ -91,7 +92,7 @@ def table2_command(
     )
     check_writable(out)
     require_optuna()
-    with Console(stderr=True).status(f"Loading {dataset}"):
+    with working(f"Loading {dataset}"):
         problem = load_problem(dataset, data)
     tables = _tables(_run(problem, study, out, workers), problem, out)
     _show(tables, out)
@@ -101,7 +102,7 @@ def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
     """Run a study with a bar where somebody watches."""
     from verirec.studies.table2 import run_study
 
-    console = Console(stderr=True)
+    console = talking_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{study.dataset}, runs", total=None)

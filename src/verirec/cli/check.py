@@ -1,0 +1,97 @@
+"""verirec check."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
+from verirec.cli.options import AsJson
+from verirec.cli.standard_input import at_hand
+from verirec.exceptions import FileFormatError
+
+if TYPE_CHECKING:
+    from verirec.data.inspection import Fault, FileCheck
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("check")
+@takes_groups
+def check_command(log: LogOptions, as_json: AsJson = False) -> None:
+    """List everything that is wrong with a file of ratings, and the options that mend it.
+
+    The options that it ends with were tried: with them every other verb reads the file. What --positive-from, --scale
+    and --duplicates should be is for you to decide; these are guesses.
+
+    Example: verirec check ratings.csv --positive-from 4
+    """
+    from verirec.data.inspection import check_file
+
+    with at_hand(log.log) as file:
+        if not file.is_file():
+            raise FileFormatError(f"no file {str(file)!r}")
+        found = check_file(file, **log.reading, **log.rules())
+    if as_json:
+        typer.echo(json.dumps(_summary(found), indent=2))
+        return
+    console = Console(markup=False, highlight=False)
+    if found.faults:
+        console.print(_table(found.faults))
+    for remark in found.remarks:
+        console.print(f"- {remark}", soft_wrap=True)
+    if found.log is None:
+        console.print("It cannot be read before the last of these is mended.", soft_wrap=True)
+        return
+    console.print(repr(found.log), soft_wrap=True)
+    told = f"Give {in_options(found.mend)}" if found.mend else "Nothing is wrong with it."
+    console.print(told, soft_wrap=True)
+
+
+def in_options(mend: dict[str, Any]) -> str:
+    """Write options of `read_log` as the command line has them.
+
+    Examples
+    --------
+    >>> in_options({"drop_missing": True, "scale": (1, 5), "delimiter": ";", "positive_from": 4.0})
+    "--drop-missing --scale 1 5 --delimiter ';' --positive-from 4"
+    """
+    words = []
+    for name, value in mend.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, list):
+            words.append(",".join(value))
+        elif value is not True:
+            words += [_word(one) for one in (value if isinstance(value, tuple) else (value,))]
+    return shlex.join(words)
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float | int) else "\\t" if value == "\t" else str(value)
+
+
+def _summary(found: FileCheck) -> dict[str, Any]:
+    log = found.log
+    return {
+        "faults": [vars(fault) | {"options": in_options(fault.mend)} for fault in found.faults],
+        "options": in_options(found.mend),
+        "remarks": list(found.remarks),
+        "log": None if log is None else {"rows": len(log), "users": log.n_users, "items": log.n_items},
+    }
+
+
+def _table(faults: tuple[Fault, ...]) -> Table:
+    table = Table()
+    for title in ("What is wrong", "Rows", "First", "Mended by"):
+        table.add_column(title, justify="right" if title == "Rows" else "left")
+    for fault in faults:
+        first = ", ".join(map(str, fault.first))
+        mended = in_options(fault.mend) or "nothing that verirec could do"
+        table.add_row(fault.what, f"{fault.rows:,}" if fault.rows else "", first, mended)
+    return table

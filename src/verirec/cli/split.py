@@ -1,0 +1,76 @@
+"""verirec split."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import verirec as vr
+from verirec.cli.groups import takes_groups
+from verirec.cli.log_options import LogOptions
+from verirec.cli.options import AsJson, Seed, named_path
+from verirec.exceptions import ParameterError
+from verirec.pages.writing import check_writable_file, write_file
+
+app = typer.Typer(add_completion=False)
+
+_Part = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="File to write: .csv or .parquet.")]
+
+
+@app.command("split")
+@takes_groups
+def split_command(
+    log: LogOptions,
+    train: _Part,
+    test: _Part,
+    held_out: Annotated[float, typer.Option(help="Share of the rows, or of the users, for --test.")] = 0.2,
+    by: Annotated[
+        str,
+        typer.Option(help="random rows; user: whole users; within-user: rows of each; time: the last, by --timestamp."),
+    ] = "random",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Part a log in two files, to train on one and to judge by the other.
+
+    Both have the columns user, item and label, with whatever else the log has, and are read back without options.
+
+    Example: verirec split ratings.csv --positive-from 4 --train train.csv --test test.csv --held-out .3
+    """
+    for file in (train, test):
+        if file.suffix.lower() not in (".csv", ".parquet"):
+            raise ParameterError(f"a part must end in .csv or .parquet; got {file.name!r}")
+        check_writable_file(file)
+    if train == test:
+        raise ParameterError(f"--train and --test must be two files; both are {str(train)!r}")
+    parts = vr.split(log.load(), held_out, by=by, random_state=seed)  # type: ignore[arg-type]
+    written = dict(zip((train, test), parts, strict=True))
+    for file, part in written.items():
+        write_file(file, _content(part, file))
+    if as_json:
+        told = {
+            name: {"file": str(file), "rows": len(written[file])} for name, file in (("train", train), ("test", test))
+        }
+        typer.echo(json.dumps(told, indent=2))
+        return
+    console = Console(markup=False, highlight=False)
+    for file, part in written.items():
+        console.print(f"{file}: {part!r}", soft_wrap=True)
+
+
+def _content(part: vr.FeedbackLog, file: Path) -> bytes:
+    """Return a log as the bytes of a file: ids as they are, for reading rather than for a spreadsheet."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    sink, table = pa.BufferOutputStream(), part.to_arrow()
+    if file.suffix.lower() == ".csv":
+        pyarrow.csv.write_csv(table, sink)
+    else:
+        pyarrow.parquet.write_table(table, sink)
+    return bytes(sink.getvalue())

@@ -1,0 +1,249 @@
+"""Everything that is wrong with a file of ratings, at once: what is found is mended, and the reader reads on.
+
+The rules are those of the reader and its gate; here is only which option mends what they refuse.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verirec.data.cleaning import Cleaning, clean_ids, numbers_of, outside_scale, over_dictionary, row_faults
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.files import file_ending, read_columns, read_log
+from verirec.data.form_guesses import guess_form
+from verirec.data.ids import is_text
+from verirec.data.roles import Roles
+from verirec.data.tables import LogOptions
+from verirec.data.text_form import TextForm
+from verirec.exceptions import (
+    DroppedRowsWarning,
+    DuplicatePairError,
+    IdError,
+    LabelError,
+    MissingValueError,
+    VerirecError,
+)
+from verirec.formatting import short
+
+_SCALES: Final = ((0, 1), (1, 5), (0, 5), (1, 10), (0, 10), (0, 100))
+"""That people rate on, narrowest first."""
+_MOST: Final = 0.98
+"""Share of the ratings within a scale from which on the others are suspicious."""
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that is wrong with a file.
+
+    Parameters
+    ----------
+    what
+        In a sentence.
+    rows
+        How many rows have it; 0 where it is not one of rows, or the sentence says it.
+    first
+        The first of them, counting from 0.
+    mend
+        Options of `read_log` that mend it; empty if none does.
+    """
+
+    what: str
+    rows: int = 0
+    first: tuple[int, ...] = ()
+    mend: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FileCheck:
+    """What `check_file` found.
+
+    Parameters
+    ----------
+    faults
+        All of them.
+    mend
+        The options that mend all that can be mended.
+    log
+        What is read with them; `None` if something cannot be mended.
+    remarks
+        What the reader says of it.
+    """
+
+    faults: tuple[Fault, ...]
+    mend: dict[str, Any]
+    log: FeedbackLog | None
+    remarks: tuple[str, ...]
+
+
+def check_file(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    columns: list[str] | None = None,
+    encoding: str = "utf-8",
+    **options: Unpack[LogOptions],
+) -> FileCheck:
+    """List everything that is wrong with a file of ratings, and find the options that `read_log` reads it with.
+
+    Parameters
+    ----------
+    path, delimiter, columns, encoding, options
+        As in `read_log`; what they mend already is not listed.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "ratings.csv")
+    >>> _ = file.write_text("user,item,rating\\nann,1,5\\n,1,2\\nbob,2,two\\nbob,3,1\\ncat,3,4\\n")
+    >>> found = check_file(file)
+    >>> for fault in found.faults[:2]:
+    ...     print(fault.what, fault.rows, fault.first, fault.mend)
+    column 'user' is missing 1 (1,) {'drop_missing': True}
+    column 'rating' is no number (first: 'two') 1 (2,) {'drop_missing': True}
+    >>> found.mend, len(found.log)
+    ({'drop_missing': True, 'positive_from': 4.0}, 3)
+    >>> folder.cleanup()
+    """
+    form = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
+    defaults = (None, False, "error")
+    given = {name: value for name, value in {**form, **options}.items() if value not in defaults}
+    found = _Reading(Path(path), given)
+    found.look_at_form()
+    found.look_at_rows()
+    return found.read_on()
+
+
+class _Reading:
+    """A file, the options that it is read with so far, and what was wrong."""
+
+    def __init__(self, file: Path, given: dict[str, Any]) -> None:
+        self.file, self.given, self.options = file, given, dict(given)
+        self.faults: list[Fault] = []
+        self.mend: dict[str, Any] = {}
+        self.ratings = np.empty(0)
+
+    def add(self, what: str, mend: dict[str, Any], rows: Any = ()) -> None:
+        first = tuple(int(row) for row in rows[:_SHOWN])
+        self.faults.append(Fault(what, len(rows), first, mend))
+        self.options |= mend
+        self.mend |= mend
+
+    def look_at_form(self) -> None:
+        """Find out how a text file is written, where that is not how it would be read."""
+        if self.file.is_file() and self.file.suffix.lower() != ".parquet":
+            for what, mend in guess_form(self.file, self.options):
+                self.add(what, mend)
+
+    def look_at_rows(self) -> None:
+        """Find rows that lack something, and ids that are not tidy; what keeps one from reading them comes up later."""
+        form = TextForm(
+            self.options.get("delimiter"), self.options.get("columns"), self.options["encoding"], skip_broken=True
+        )
+        roles = Roles(**{role.name: self.options.get(role.name) for role in fields(Roles)})
+        try:
+            ending = file_ending(self.file, is_text=self.options.get("delimiter") is not None)
+            table, settled = read_columns(self.file, ending, roles, form)
+        except VerirecError:
+            return
+        if form.broken and "drop_missing" not in self.given:
+            lines = f"{len(form.broken):,} lines do not have as many fields as there are columns"
+            self.add(f"{lines} (first: {short(form.broken[0])})", {"drop_missing": True})
+        numbers = numbers_of(table[str(settled.rating)])
+        self.ratings = pc.drop_null(numbers).to_numpy().astype(np.float64)
+        self._ids(table, settled)
+        self._rows(table, settled, numbers)
+
+    def _ids(self, table: pa.Table, settled: Roles) -> None:
+        if self.options.get("clean_ids"):
+            return
+        for name in (str(settled.user), str(settled.item)):
+            untidy = _untidy(table[name])
+            if untidy.any():
+                rows = np.flatnonzero(untidy)
+                value = short(table[name][int(rows[0])].as_py())
+                self.add(f"column {name!r} has spaces or .0 around ids (first: {value})", {"clean_ids": True}, rows)
+
+    def _rows(self, table: pa.Table, settled: Roles, numbers: pa.ChunkedArray) -> None:
+        scale = self.options.get("scale")
+        suspected = _suspected_scale(self.ratings) if scale is None else None
+        if suspected is not None:
+            rows = np.flatnonzero(outside_scale(numbers, suspected))
+            low, high = suspected
+            what = f"column {str(settled.rating)!r} is not within {low:g} and {high:g}, as nearly all of it is"
+            self.add(what, {"scale": suspected, "drop_missing": True}, rows)
+        if "drop_missing" not in self.given:
+            outside = None if scale is None else outside_scale(numbers, scale)
+            for what, flags in row_faults(table, settled, outside, Cleaning(scale=scale)).items():
+                self.add(what, {"drop_missing": True}, np.flatnonzero(flags))
+
+    def read_on(self) -> FileCheck:
+        """Read the file as often as something is refused that an option mends."""
+        while True:
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    log = read_log(self.file, **self.options)
+            except VerirecError as error:
+                mend = self._mend_of(error)
+                self.add(str(error), mend)
+                if not mend:
+                    return FileCheck(tuple(self.faults), self.mend, None, ())
+                continue
+            told = [str(one.message) for one in caught if not issubclass(one.category, DroppedRowsWarning)]
+            return FileCheck(tuple(self.faults), self.mend, log, tuple(told))
+
+    def _mend_of(self, error: VerirecError) -> dict[str, Any]:
+        """Return the option that mends what was refused; none where it was given already."""
+        policy = "last" if self.options.get("timestamp") is None else "latest"
+        mends: dict[type[VerirecError], dict[str, Any]] = {
+            MissingValueError: {"drop_missing": True},
+            IdError: {"clean_ids": True},
+            DuplicatePairError: {"duplicates": policy},
+            LabelError: self._rule(),
+        }
+        mend = next((mend for kind, mend in mends.items() if isinstance(error, kind)), {})
+        return {} if any(self.options.get(name) is not None for name in mend) else mend
+
+    def _rule(self) -> dict[str, Any]:
+        """Return the threshold that parts the ratings most evenly, where there is no rule yet."""
+        values = np.unique(self.ratings)[1:]
+        if self.options.get("levels") is not None or not len(values):
+            return {}
+        shares = [float((self.ratings >= value).mean()) for value in values]
+        return {"positive_from": float(values[int(np.argmin(np.abs(np.array(shares) - 0.5)))])}
+
+
+def _untidy(column: pa.ChunkedArray) -> Any:
+    """Tell which ids of text would be tidied."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not is_text(column.type):
+        return np.zeros(len(column), bool)
+    text = column.cast(pa.large_string())
+    changed = pc.not_equal(over_dictionary(text, clean_ids), text)
+    return np.asarray(pc.fill_null(changed, False).to_numpy())
+
+
+def _suspected_scale(ratings: Any) -> tuple[float, float] | None:
+    """Return the scale that nearly all of some whole or half stars are within, and not all; `None` if there is none.
+
+    Examples
+    --------
+    >>> _suspected_scale(np.array([1, 2, 3, 4, 5] * 20 + [99])), _suspected_scale(np.array([1, 2, 3, 4, 5] * 20))
+    ((1, 5), None)
+    """
+    for low, high in _SCALES:
+        inside = (ratings >= low) & (ratings <= high)
+        if len(ratings) and inside.mean() >= _MOST:
+            whole = bool((2 * ratings[inside] == np.round(2 * ratings[inside])).all())
+            return (low, high) if whole and not inside.all() else None
+    return None

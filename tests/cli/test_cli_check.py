@@ -1,0 +1,90 @@
+"""verirec check and split, and logs on standard input."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+
+import pandas as pd
+import pytest
+
+import verirec as vr
+
+MESSY = "user;item;rating\n ann;7;5\nbob;7;four\n" + "".join(
+    f"u{n % 20};{n % 9};{'13445'[n % 5]}\n" for n in range(180)
+)
+
+
+@pytest.fixture
+def messy(tmp_path):
+    (tmp_path / "ratings.csv").write_text(MESSY)
+    return str(tmp_path / "ratings.csv")
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_options_that_check_ends_with_read_the_file(run, messy, tmp_path):
+    code, out, err = run("check", messy)
+    assert (code, err) == (0, "")
+    assert "' ann'" in out
+    assert "'four'" in out
+    options = shlex.split(out.strip().splitlines()[-1].removeprefix("Give "))
+    assert options == ["--delimiter", ";", "--clean-ids", "--drop-missing", "--positive-from", "4"]
+    parts = ["--train", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.parquet")]
+    code, out, err = run("split", messy, *options, *parts, "--json")
+    assert (code, "1 of 182 rows are left out" in err) == (0, True), err
+    assert {name: part["rows"] for name, part in json.loads(out).items()} == {"train": 145, "test": 36}
+    train, test = vr.read_log(tmp_path / "a.csv"), vr.read_log(tmp_path / "b.parquet")
+    assert len(train) + len(test) == 181
+    assert not {*zip(*pairs(train), strict=True)} & {*zip(*pairs(test), strict=True)}
+
+
+def pairs(log):
+    return log.user_ids.ids(log.users).tolist(), log.item_ids.ids(log.items).tolist()
+
+
+def test_check_as_json(run, messy):
+    code, out, _ = run("check", messy, "--json", "--positive-from", "3")
+    found = json.loads(out)
+    assert code == 0
+    assert found["options"] == "--delimiter ';' --clean-ids --drop-missing"
+    assert found["log"] == {"rows": 181, "users": 21, "items": 9}
+    assert found["faults"][1]["first"] == [0]
+
+
+def test_a_good_file_has_nothing_wrong_with_it(run, tmp_path):
+    file = tmp_path / "good.csv"
+    pd.DataFrame({"user": [1, 2], "item": [1, 1], "label": [0, 1]}).to_csv(file, index=False)
+    code, out, _ = run("check", str(file))
+    assert (code, out.splitlines()[-1]) == (0, "Nothing is wrong with it.")
+
+
+def test_a_log_comes_on_standard_input(run, messy, monkeypatch, tmp_path):
+    def given(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    given(MESSY.encode())
+    assert json.loads(run("check", "-", "--json")[1])["log"]["rows"] == 181
+    file = tmp_path / "log.parquet"
+    pd.DataFrame({"user": [1, 2, 3], "item": [1, 1, 2], "label": [0, 1, 1]}).to_parquet(file)
+    given(file.read_bytes())
+    code, out, err = run("split", "-", "--train", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.csv"))
+    assert code == 0, err
+    assert len(out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "nowhere.csv"], "no file 'nowhere.csv'"),
+        (["split", "x.csv", "--train", "a.csv", "--test", "a.csv"], "--train and --test must be two files"),
+        (["split", "x.csv", "--train", "a.txt", "--test", "b.csv"], "a part must end in .csv or .parquet; got 'a.txt'"),
+    ],
+)
+def test_mistakes_end_in_one_line(run, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
