@@ -97,7 +97,7 @@ def test_quiet_says_results_and_verbose_says_every_step(run, tmp_path):
     assert "Traceback" in err
     code, _, err = run("--quiet", *command, "--held-out", "7")
     assert (code, len(err.splitlines())) == (2, 1)
-    assert "--held-out must be" in err
+    assert "held_out must be" in err
 
 
 def test_shells_complete_verbs_and_their_options(spawn):
