@@ -136,7 +136,7 @@ class LogOptions(WholeLogOptions):
         Path,
         typer.Argument(
             metavar="LOG",
-            help="The log: .csv, .tsv, .parquet or .inter, a folder that verirec prepare wrote, or - for standard input.",
+            help="The log: .csv, .tsv, .parquet or .inter, a folder of verirec prepare, or - (standard input).",
         ),
     ]
 
