@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
 
-from verirec.engine.base import Engine
 from verirec.exceptions import WorkerEndedError
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import TrainingData
@@ -24,6 +23,9 @@ from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 from verirec.training.solvers.sweep.solver import SweepSolver
+
+if TYPE_CHECKING:
+    from verirec.engine.base import Engine
 
 _ATTEMPTS: Final = 5
 """Times that a sweep is run in which workers are lost."""
