@@ -25,6 +25,8 @@ MOST_CELLS: Final = 50_000_000
 LEVELS: Final = 4_096
 """Of scores, between which pairs count as tied."""
 _LOOKED_AT: Final = 100_000
+_STRETCH: Final = 64
+"""Items of which the best one is found first."""
 
 
 class BestPairs(NamedTuple):
@@ -44,18 +46,29 @@ def best_pairs(scores: Array, depth: int, unranked: float = -np.inf) -> BestPair
     >>> best_pairs(np.array([[0.1, 0.9, 0.5, 0.5]]), 2).item.tolist()
     [1, 2, 3]
     """
-    last = max(scores.shape[1] - depth, 0)
-    threshold = np.partition(scores, last, axis=1)[:, last]
-    line, item = np.nonzero((scores >= threshold[:, None]) & (scores > unranked))
-    own = scores[line, item]
+    width = scores.shape[1]
+    found = np.flatnonzero((scores >= _surely_below(scores, depth)[:, None]) & (scores > unranked))
+    line, item = np.divmod(found, width)
+    own = scores.ravel()[found]
     order = np.lexsort((-own, line))
     line, item, own = line[order], item[order], own[order]
     new_line = _starts(line)
     new_tie = new_line | _starts(own)
     starts = np.flatnonzero(new_tie)
-    tie = np.cumsum(new_tie) - 1
     place = starts - np.flatnonzero(new_line)[np.cumsum(new_line) - 1][starts]
-    return BestPairs(line, item, place[tie].astype(float), np.diff(np.append(starts, len(line)))[tie].astype(float))
+    tied = np.diff(starts, append=len(line))
+    best = np.repeat(place < depth, tied)
+    above, tied = (np.repeat(one, tied)[best].astype(float) for one in (place, tied))
+    return BestPairs(line[best], item[best], above, tied)
+
+
+def _surely_below(scores: Array, depth: int) -> Array:
+    """Return a score of each line that its `depth` best reach: so many stretches have a best one that does."""
+    stretches = scores.shape[1] // _STRETCH
+    if stretches > depth:
+        scores = scores[:, : stretches * _STRETCH].reshape(len(scores), _STRETCH, stretches).max(axis=1)
+    last = max(scores.shape[1] - depth, 0)
+    return np.asarray(np.partition(scores, last, axis=1)[:, last])
 
 
 def _starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
