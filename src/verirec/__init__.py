@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         AnchorNoiseRates,
         AuditNoiseRates,
         AuditSample,
+        AuditTransitionMatrix,
         ReaskNoiseRates,
         ReaskSample,
         identified_region,
@@ -107,8 +108,8 @@ _NAMES = {
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
-    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample ReaskNoiseRates ReaskSample "
-    "identified_region weak_separability_test",
+    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample AuditTransitionMatrix ReaskNoiseRates "
+    "ReaskSample identified_region weak_separability_test",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
     "nuisance.surveys": "SurveySample",
@@ -124,6 +125,7 @@ __all__ = [
     "Assessment",
     "AuditNoiseRates",
     "AuditSample",
+    "AuditTransitionMatrix",
     "ConstantPropensity",
     "Dataset",
     "Estimate",

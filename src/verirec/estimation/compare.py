@@ -12,10 +12,11 @@ from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import AnyNoise, checked_sample
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
+from verirec.estimation.roots import pointwise, refuse_ranges, root_difference, slope_at
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
-from verirec.estimation.survey.problem import LossDifference, survey_results
-from verirec.losses import LossLike, get_loss
+from verirec.estimation.survey.problem import LossDifference, ScaledDifference, survey_results
+from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
@@ -74,7 +75,9 @@ def compare(
     >>> high < 0
     True
     """
-    level = checked_confidence(confidence)
+    level, (averaged, roots) = checked_confidence(confidence), pointwise(loss)
+    if roots:
+        refuse_ranges(selection, noise_rates)
     (first, second), log, propensities, noise_rates, audit = enter(
         [first, second], log, propensities, noise_rates, audit, random_state
     )
@@ -82,17 +85,35 @@ def compare(
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))
-    losses = LossDifference(*(cell_losses(each, log, loss, clip, counts_grid=True) for each in (first, second)))
+    losses = LossDifference(*(cell_losses(each, log, averaged, clip, counts_grid=True) for each in (first, second)))
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if judged is not None:
-        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        how = {"loss": averaged, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
         one, two = (make_problem(each, judged, selected.log, **how) for each in (first, second))
-        found |= judge_difference(one, two, selected.log, noise, level)
+        found |= judge_difference(one, two, selected.log, noise, level, roots=roots)
     if pairs is not None and selected.ranged:
         found[selected.ranged] = judge_by_range(RangeProblem.of(pairs, selection, noise, **options), [losses], level)[0]
     if survey is not None:
         audited = None if pairs is None else pairs.audited
         options |= {"confidence": level, "audited": audited}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
-    return Estimates(found, f"the difference in {get_loss(loss).name} loss, first minus second")
+        by_survey = _root_differences if roots else _differences
+        found |= by_survey(losses, selected.survey, survey, log, noise, **options)
+    what = "root mean squared error" if roots else f"{losses.first.loss.name} loss"
+    return Estimates(found, f"the difference in {what}, first minus second")
+
+
+def _differences(losses: LossDifference, names: list[str], *given: Any, **options: Any) -> dict[str, Any]:
+    """Apply survey estimators to a difference."""
+    return survey_results([losses], names, *given, **options)[0]
+
+
+def _root_differences(losses: LossDifference, names: list[str], *given: Any, **options: Any) -> dict[str, Any]:
+    """Apply survey estimators to the difference of the roots of two means of squares, by the delta method."""
+    both: Any = survey_results([losses.first, losses.second], names, *given, **options)
+    found = {}
+    for name in names:
+        means = [one[name].value for one in both]
+        scaled = ScaledDifference(losses.first, losses.second, (slope_at(means[0]), slope_at(means[1])))
+        found[name] = root_difference(_differences(scaled, [name], *given, **options)[name], *means)
+    return found

@@ -15,6 +15,7 @@ from verirec.estimation.inference import judge
 from verirec.estimation.inputs import AnyNoise, checked_sample, checked_user_groups
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.results import Estimates
+from verirec.estimation.roots import pointwise, rooted
 from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
@@ -91,8 +92,9 @@ def estimate(
         Names, or "all"; by default naive, ips, dr and, with noise rates, ome-ips, ome-dr, and those of an audit and a
         survey.
     loss
-        "log", "squared", "absolute", or a function of (f, y). Of levels, "squared", "absolute" or a function of
-        predicted stars and the level's value; "log" or "rps" (ranked probability score) of distributions.
+        "log", "squared", "absolute" ("mae"), "rmse", the root of the mean squared loss, or a function of (f, y). Of
+        levels, "squared", "absolute", "rmse" or a function of predicted stars and the level's value; "log" or "rps"
+        (ranked probability score) of distributions.
     imputation
         "constant": one label for all pairs, the inverse-propensity mean of the corrected labels. "model": user and
         item constants fitted to the corrected labels, cross-fitted. Or imputed errors, dense or as a function.
@@ -138,11 +140,12 @@ def estimate(
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
-    losses = cell_losses(predictions, log, loss, clip, counts_grid=True)
+    averaged, roots = pointwise(loss)
+    losses = cell_losses(predictions, log, averaged, clip, counts_grid=True)
     options: dict[str, Any] = {"exclude": exclude, "sample": checked_sample(sample), "seed": seed}
     found: dict[str, Any] = {}
     if judged is not None:
-        how = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
+        how = {"loss": averaged, "imputation": imputation, "clip": clip, "sample": sample, "seed": seed}
         problem = make_problem(predictions, judged, selected.log, **how)
         bootstrap = draws if interval == "bootstrap" else None
         found |= judge(
@@ -161,4 +164,6 @@ def estimate(
         audited = None if pairs is None else pairs.audited
         options |= {"confidence": level, "audited": audited}
         found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+    if roots:
+        return Estimates({name: rooted(one) for name, one in found.items()}, "the root mean squared error")
     return Estimates(found, f"the {losses.loss.name} loss")

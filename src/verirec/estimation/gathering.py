@@ -16,7 +16,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix
-from verirec.nuisance.noise_rates import AuditedRows, AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
 
@@ -73,9 +73,7 @@ def gather(
     pairs = logged_pairs(log, propensities, audit)
     named = not (estimators is None or (isinstance(estimators, str) and estimators == "all"))
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
-    noise = given
-    if log.levels is None and not isinstance(given, TransitionMatrix):
-        noise = noise_in_hand(given, pairs, audit, needed=needed)
+    noise = given if isinstance(given, TransitionMatrix) else noise_in_hand(given, pairs, audit, needed=needed)
     if noise is None:
         selected = selected_with(None)
     return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
@@ -161,11 +159,13 @@ def logged_pairs(log: FeedbackLog, propensities: Any, audit: object) -> LoggedPa
     return LoggedPairs(log, as_propensities(propensities, log), audited)
 
 
-def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *, needed: bool = False) -> Noise:
+def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *, needed: bool = False) -> Any:
     """Return the noise rates given, or else those that the audit tells; `None` if it cannot and they are not needed."""
     if noise is not None or audit is None:
         return noise
     try:
+        if pairs.log.levels is not None:
+            return AuditTransitionMatrix().fit(pairs.log, audit=audit)
         return rates_from_audit(pairs.log, audit, pairs.propensities)
     except (AuditError, NoiseRateError):
         if needed:

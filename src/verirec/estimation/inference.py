@@ -20,6 +20,7 @@ from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
+from verirec.estimation.roots import root_difference, scaled, slope_at
 from verirec.estimation.rows import RowPart, Rows
 from verirec.losses import NoiseRegion
 
@@ -73,18 +74,34 @@ def judge(
 
 
 def judge_difference(
-    first: EstimationProblem, second: EstimationProblem, estimators: list[Estimator], noise: AnyNoise, confidence: float
+    first: EstimationProblem,
+    second: EstimationProblem,
+    estimators: list[Estimator],
+    noise: AnyNoise,
+    confidence: float,
+    *,
+    roots: bool = False,
 ) -> Estimates:
-    """Apply estimators to two problems of the same pairs, and estimate the difference, first minus second."""
+    """Apply estimators to two problems of the same pairs, and estimate the difference, first minus second.
+
+    With `roots` it is that of the roots of both, by the delta method.
+    """
 
     def at(estimator: Estimator, rates: KnownNoise | None) -> Estimate:
-        one, _, one_gradient = first.linearised(estimator, rates)
-        two, rows, two_gradient = second.linearised(estimator, rates)
-        difference = _minus(one, two)
-        gradient = None if one_gradient is None or two_gradient is None else one_gradient - two_gradient
+        both = [problem.linearised(estimator, rates) for problem in (first, second)]
+        means, slopes = [0.0, 0.0], [1.0, 1.0]
+        if roots:
+            means = [(with_true_labels(one, rows) if estimator.audited else one).value for one, rows, _ in both]
+            slopes = [slope_at(mean) for mean in means]
+        (one, _, one_gradient), (two, rows, two_gradient) = both
+        difference = _minus(scaled(one, slopes[0]), scaled(two, slopes[1])) if roots else _minus(one, two)
+        gradient = None
+        if one_gradient is not None and two_gradient is not None:
+            gradient = slopes[0] * one_gradient - slopes[1] * two_gradient
         if estimator.audited:
             difference, gradient = with_true_labels(difference, rows), None
-        return normal_estimate(difference, rows, gradient, confidence, first.facts)
+        found = normal_estimate(difference, rows, gradient, confidence, first.facts)
+        return root_difference(found, *means) if roots else found
 
     with one_product_thread():
         results = _at_rates_or_region(at, estimators, noise)

@@ -70,6 +70,25 @@ class LossDifference:
         return one[0] - two[0], one[1] - two[1]
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledDifference(LossDifference):
+    """The losses of one recommender minus those of another, each times a factor."""
+
+    factors: tuple[float, float] = (1.0, 1.0)
+
+    def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Subtract."""
+        return self._weighed(self.first.cells(users, items), self.second.cells(users, items))
+
+    def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
+        """Subtract."""
+        return self._weighed(self.first.of_rows(users, items), self.second.of_rows(users, items))
+
+    def _weighed(self, one: tuple[Array, Array], two: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = self.factors
+        return a * one[0] - b * two[0], a * one[1] - b * two[1]
+
+
 class Judged(NamedTuple):
     """Losses on a survey's pairs, and the mean over the target of what the label model expects of them."""
 

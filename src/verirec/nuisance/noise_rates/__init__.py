@@ -6,11 +6,13 @@ from verirec.nuisance.noise_rates.reask import ReaskNoiseRates, rates_from_reask
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.second_answers import ReaskSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
+from verirec.nuisance.noise_rates.transition_audit import AuditTransitionMatrix
 
 __all__ = [
     "AnchorNoiseRates",
     "AuditNoiseRates",
     "AuditSample",
+    "AuditTransitionMatrix",
     "AuditedRows",
     "ReaskNoiseRates",
     "ReaskSample",
