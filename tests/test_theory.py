@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from plain_formulas import theory as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
-from verirec import NoiseRates, theory
+from verirec import NoiseRates, TransitionMatrix, theory
 from verirec.exceptions import (
     DataError,
     LabelError,
@@ -444,3 +444,29 @@ def test_rates_of_another_kind_are_refused(call):
 def test_every_function_of_the_module_is_tested_here():
     functions = {name for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
     assert functions <= set(globals())
+
+
+def test_of_levels_the_norm_of_the_inverse_takes_the_place_of_kappa():
+    rates = NoiseRates(0.2, 0.1)
+    matrix = TransitionMatrix.of_rates(rates)
+    assert theory.lipschitz_constant(3.0, matrix) == pytest.approx(theory.lipschitz_constant(3.0, rates))
+    band = TransitionMatrix.band(5, 0.3)
+    losses = np.random.default_rng(0).uniform(0, 1, (2, 5, 1000))
+    apart = np.abs(losses[0] - losses[1]).max(axis=0)
+    corrected = np.abs(band.inverse @ losses[0] - band.inverse @ losses[1]).max(axis=0)
+    assert (corrected <= theory.lipschitz_constant(1.0, band) * apart + 1e-12).all()
+    bounds = [
+        theory.generalisation_bound(
+            0.5,
+            0.0,
+            complexity=0.001,
+            constant=1.0,
+            rates=one,
+            propensity_floor=0.1,
+            loss_bound=6,
+            n_cells=1000,
+            tight=True,
+        )
+        for one in (rates, matrix)
+    ]
+    assert bounds[0] == pytest.approx(bounds[1])

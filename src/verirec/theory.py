@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from verirec.checks import number_array, real_number, whole_number
 from verirec.exceptions import DataError, LabelError, MemoryBudgetError, ParameterError, PropensityError
-from verirec.losses import LossLike, NoiseRates, get_loss
+from verirec.losses import LossLike, NoiseRates, TransitionMatrix, get_loss
 from verirec.randomness import RandomState, as_generator
 
 __all__ = [
@@ -189,10 +189,11 @@ def remaining_bias(
     return (off01 * positives + off10 * negatives) / (f.size * estimated_rates.kappa)
 
 
-def lipschitz_constant(constant: float, rates: NoiseRates, *, tight: bool = True) -> float:
+def lipschitz_constant(constant: float, rates: NoiseRates | TransitionMatrix, *, tight: bool = True) -> float:
     r"""Return a Lipschitz constant of the surrogate loss where the loss itself has `constant` L (paper, Lemma 3.3).
 
-    The tight one is :math:`(1 + |\rho_{01} - \rho_{10}|) L / \kappa`; the paper's is :math:`2 L / \kappa`.
+    The tight one is :math:`(1 + |\rho_{01} - \rho_{10}|) L / \kappa`; the paper's is :math:`2 L / \kappa`. Of K levels
+    it is :math:`\|T^{-1}\|_\infty L`, the norm being the largest absolute row sum: with two levels the tight one.
 
     Examples
     --------
@@ -200,9 +201,12 @@ def lipschitz_constant(constant: float, rates: NoiseRates, *, tight: bool = True
     >>> round(lipschitz_constant(1.0, rates), 4), round(lipschitz_constant(1.0, rates, tight=False), 4)
     (1.5714, 2.8571)
     """
+    own = real_number("constant", constant, above=0, closed=True)
+    if isinstance(rates, TransitionMatrix):
+        return rates.norm * own
     _check_rates(rates)
     factor = 1 + abs(rates.rho01 - rates.rho10) if tight else 2.0
-    return factor * real_number("constant", constant, above=0, closed=True) / rates.kappa
+    return factor * own / rates.kappa
 
 
 def surrogate_bound(rates: NoiseRates, clip: float, loss: LossLike = "log") -> float:
@@ -270,7 +274,7 @@ def generalisation_bound(
     *,
     complexity: float,
     constant: float,
-    rates: NoiseRates,
+    rates: NoiseRates | TransitionMatrix,
     propensity_floor: float,
     loss_bound: float,
     n_cells: int,
@@ -291,7 +295,7 @@ def generalisation_bound(
     constant
         L, the loss's own Lipschitz constant.
     rates
-        The estimated ones.
+        The estimated ones; of levels a matrix, whose inverse's norm takes the place of :math:`2/\kappa`.
     propensity_floor
         :math:`C_p`, below all estimated propensities.
     loss_bound

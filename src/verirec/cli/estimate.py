@@ -54,12 +54,18 @@ class _NoiseOptions(NoiseOptions):
     def found(self, log: vr.FeedbackLog, columns: Any, propensities: vr.Propensities, **options: Any) -> Noise:
         """Take the rates or find them out; `options` as in `identified_region`."""
         from verirec.cli.estimate_table import Noise
-        from verirec.nuisance.noise_rates import rates_from_audit
+        from verirec.data.feedback_log import checked_log
+        from verirec.nuisance.noise_rates import AuditTransitionMatrix, rates_from_audit
 
+        if self.audit is None and (self.others or self.rho01 is not None):
+            checked_log(log)  # What is not an audit gives rates of two classes.
         rates = self.known_rates(log, columns, propensities)
         if rates is not None:
             return Noise(rates, rates.source)
         audit = self.read_audit(log, columns)
+        if audit is not None and log.levels is not None:
+            between = AuditTransitionMatrix().fit(log, audit=audit)
+            return Noise(between, between.source, audit)
         if audit is not None:
             audited = rates_from_audit(log, audit, propensities)
             return Noise(audited, audited.source, audit)
@@ -96,7 +102,8 @@ def estimate_command(
 ) -> None:
     """Estimate how good each recommender really is: its loss, and how it ranks all items.
 
-    Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1
+    Example: verirec estimate ratings.csv --positive-from 4 --predictions mine=scores.csv --rho01 .2 --rho10 .1; with
+    --levels 1,2,3,4,5 --loss rmse in place of --positive-from, predicted stars are judged.
     """
     from verirec.cli.estimate_table import show, summary
     from verirec.cli.judging import Judge
@@ -107,7 +114,7 @@ def estimate_command(
     files = named_files(predictions)
     with working("Reading the log"):
         whole = log.load(propensity.propensity_column)
-    surveyed, table = survey.read(whole, log.columns), judgeable(self_selected(whole))
+    surveyed, table = survey.read(whole, log.columns), judgeable(self_selected(whole), levels=True)
     propensities = propensity.fit(table)
     found = noise.found(table, log.columns, propensities, confidence=how.confidence, random_state=seed)
     options = {

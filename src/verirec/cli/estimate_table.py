@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,12 +14,14 @@ from verirec.cli.judging import Judged
 from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
-from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
 """Recommenders whose figures fit a line of 80 characters."""
+_NAMES: Final = {"rmse": "root mean squared error", "mae": "mean absolute error", "rps": "ranked probability score"}
+"""What is no loss by its name."""
 _RESTS_ON: Final = {
     "survey-ppi": "which rests on the survey's own labels",
     "survey": "which rests on the survey's own labels",
@@ -31,7 +34,7 @@ _RESTS_ON: Final = {
 class Noise:
     """The noise rates, where they come from, and the audit that told them, if one did."""
 
-    rates: NoiseRates | NoiseRegion | None
+    rates: NoiseRates | NoiseRegion | TransitionMatrix | None
     source: str
     audit: AuditSample | None = None
 
@@ -43,6 +46,8 @@ def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities
         rates |= {"rho01": noise.rates.rho01, "rho10": noise.rates.rho10, "covariance": noise.rates.covariance}
     elif isinstance(noise.rates, NoiseRegion):
         rates |= {"rho01": [0.0, noise.rates.rho01_most], "rho10": [0.0, noise.rates.rho10_most]}
+    elif isinstance(noise.rates, TransitionMatrix):
+        rates |= {"transitions": noise.rates.matrix.tolist(), "form": noise.rates.diagnostics["form"]}
     return {
         "noise_rates": rates,
         "propensity": propensities.diagnostics(log).to_dict(),
@@ -68,7 +73,8 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
     losses = {name: one.losses for name, one in results.items() if one.losses is not None}
     if losses:
         console.print(
-            f"True prediction inaccuracy ({how.loss} loss, smaller is better), {how.confidence:.0%} intervals",
+            f"True prediction inaccuracy ({_NAMES.get(how.loss, f'{how.loss} loss')}, smaller is better), "
+            f"{how.confidence:.0%} intervals",
             soft_wrap=True,
         )
         console.print(_table(losses, "Estimator"))
@@ -140,6 +146,9 @@ def _in_words(noise: Noise, confidence: float) -> str:
             for name in ("rho01", "rho10")
         ]
         return f"{', '.join(shown)} ({noise.source})"
+    if isinstance(noise.rates, TransitionMatrix):
+        kept = float(np.diag(noise.rates.matrix).mean())
+        return f"{kept:.1%} of levels kept on average ({noise.source})"
     if isinstance(noise.rates, NoiseRegion):
         return f"rho01 up to {noise.rates.rho01_most:.3f}, rho10 up to {noise.rates.rho10_most:.3f} ({noise.source})"
     return noise.source

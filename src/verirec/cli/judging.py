@@ -9,6 +9,7 @@ from typing import Any
 
 from verirec.cli.options import RankingOptions
 from verirec.data import FeedbackLog, PredictionsLike
+from verirec.data.feedback_log import checked_log
 from verirec.data.top_lists import TopLists
 from verirec.estimation import Estimates, estimate, estimate_ranking
 from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
@@ -17,7 +18,7 @@ from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.gathering import audit_within
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, naming, warn_caller
-from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
@@ -55,7 +56,7 @@ class Judge:
     """
 
     pairs: LoggedPairs
-    rates: NoiseRates | NoiseRegion | None
+    rates: NoiseRates | NoiseRegion | TransitionMatrix | None
     estimators: Sequence[str] | str | None
     options: dict[str, Any]
     ranking: RankingOptions
@@ -67,6 +68,8 @@ class Judge:
         ranking = self._ranking(name, predictions)
         if self.ranking.ranking_only or isinstance(predictions, TopLists):
             return Judged(None, ranking)
+        if self.ranking.calibrate is not None:
+            checked_log(self.pairs.log)
         if self.ranking.calibrate is None or not need_calibration(predictions, self.pairs.log):
             return Judged(self._losses(name, predictions, self.pairs), ranking)
         apart, rest = self._apart
@@ -110,9 +113,12 @@ class Judge:
         """Estimate how well all items are ranked, by all rows: the order of scores needs no calibration."""
         log = self.pairs.log
         lacking = "has no scores of all pairs" if covered_rows(predictions, log) is not None else None
+        if log.levels is not None:
+            lacking = "is judged by levels, which rankings cannot use yet"
         if log.weights is not None:
             lacking = "is judged by rows with weights, which rankings cannot use"
         if lacking is None:
+            assert not isinstance(self.rates, TransitionMatrix)  # noqa: S101 -- those are of levels
             return estimate_ranking(
                 predictions,
                 log,

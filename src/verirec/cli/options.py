@@ -158,9 +158,20 @@ class NoiseOptions(RateOptions):
 class EstimateOptions:
     """How an estimate is made, by the names that `verirec.estimate` has."""
 
-    loss: Annotated[str, of_estimates(help="Loss: log, squared or absolute.")] = "log"
+    loss: Annotated[
+        str,
+        of_estimates(
+            help="Loss: log, squared, absolute, rmse or mae. With --levels, log and rps judge distributions over the "
+            "levels (a .npy file of users x items x levels), and the others predicted stars."
+        ),
+    ] = "log"
     confidence: Annotated[float, of_estimates(help="Confidence level of the intervals.")] = 0.95
-    clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None
+    clip: Annotated[
+        float | None,
+        of_estimates(
+            help="Keep predictions at least this far from 0 and 1, or from the ends of the scale of --levels."
+        ),
+    ] = None
     sample: Annotated[
         int | None, of_estimates(help="Visit this many random unobserved pairs instead of all of them.")
     ] = None

@@ -21,11 +21,11 @@ class Answers(NamedTuple):
     rows
         The first row of each pair that has an answer, in ascending order, shape (m,).
     labels
-        0/1, shape (m,).
+        0/1, or values of levels, shape (m,).
     """
 
     rows: Rows
-    labels: npt.NDArray[np.int8]
+    labels: npt.NDArray[Any]
 
 
 def combine_answers(
@@ -76,6 +76,36 @@ def combine_answers(
         warn_caller(report, AnswersWarning)
     order = settled[np.argsort(once[first[settled]])]
     return Answers(once[first[order]], (2 * liked > count)[order].astype(np.int8))
+
+
+def one_answer_each(
+    keys: npt.NDArray[np.int64],
+    labels: npt.NDArray[Any],
+    *,
+    file: str,
+    where: Callable[[Rows], str],
+    error: type[DataError],
+) -> Answers:
+    """Take one level a pair; rows that repeat it are merged, with a warning, and others refused.
+
+    Parameters are those of `combine_answers`.
+
+    Examples
+    --------
+    >>> found = one_answer_each(np.array([7, 8]), np.array([3.0, 5.0]), file="a.csv", where=str, error=DataError)
+    >>> found.rows.tolist(), found.labels.tolist()
+    ([0, 1], [3.0, 5.0])
+    """
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    other = np.flatnonzero(labels != labels[first][which])
+    if other.size:
+        raise error(f"{file}: answers to one pair contradict each other in {where(other)}: a level has no majority")
+    if len(first) < len(keys):
+        warn_caller(
+            f"{file}: {len(keys) - len(first):,} rows repeat what another row says, and are left out", AnswersWarning
+        )
+    rows = np.sort(first)
+    return Answers(rows, labels[rows])
 
 
 def _once_a_person(

@@ -107,6 +107,7 @@ def _table(name: str, given: Any, count: int, n_levels: int) -> Array:
     table = as_array(name, given, error=PredictionError)
     if table.dtype.kind not in "fiub" or table.shape != (count, n_levels):
         raise PredictionError(
-            f"{name} must be a probability a level, shape ({count}, {n_levels}); got {table.dtype}, shape {table.shape}"
+            f"{name} must be a probability a level, shape ({count}, {n_levels}), for a loss of distributions; got "
+            f"{table.dtype}, shape {table.shape} (stars are judged by rmse, mae, squared or absolute)"
         )
     return checked_distributions(name, table.T.astype(np.float64))

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verirec.data.answers import combine_answers
+from verirec.data.answers import combine_answers, one_answer_each
 from verirec.data.cells import Positions, cell_keys
 from verirec.data.feature_columns import NUMBER
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import is_text
+from verirec.data.levels import Levels, in_words, level_indices, values_at
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
 from verirec.data.text_form import TextForm
@@ -52,7 +53,7 @@ class Truths(NamedTuple):
     users, items
         Positions, shape (n,).
     labels
-        0/1, shape (n,).
+        0/1, shape (n,); values of levels, where the log keeps its own.
     probabilities
         Of each pair to have its label here, shape (n,), if the file says.
     clusters
@@ -63,7 +64,7 @@ class Truths(NamedTuple):
 
     users: Positions
     items: Positions
-    labels: npt.NDArray[np.int8]
+    labels: npt.NDArray[Any]
     probabilities: npt.NDArray[np.float64] | None
     clusters: npt.NDArray[np.int64] | None
     best: bool = False
@@ -98,9 +99,12 @@ def read_truths(
     keys = cell_keys(users, items, log.n_items)
     if kind != "random" and given.column("kind") is not None:
         given.refuse_unlogged(keys, log)
-    labels = given.labels(error)
-    people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
-    found = combine_answers(keys, labels, people, file=file.name, where=given.where, error=error)
+    told: dict[str, Any] = {"file": file.name, "where": given.where, "error": error}
+    if log.levels is None or kind == "again":
+        people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
+        found = combine_answers(keys, given.labels(error), people, **told)
+    else:
+        found = one_answer_each(keys, given.levels(log.levels, error), **told)
     probabilities, clusters = given.probabilities(), given.clusters()
     return Truths(
         users[found.rows],
@@ -207,19 +211,35 @@ class _AnsweredRows:
             )
         return labels.astype(np.int8)
 
+    def levels(self, levels: Levels, error: type[DataError]) -> npt.NDArray[np.float64]:
+        """Take values among the levels of a log; decimal commas are read too."""
+        name = f"{self.file.name}: {self.settled.rating}"
+        column = self.table[str(self.settled.rating)]
+        values = self._numbers(column, name, error)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if wrong.size:
+            raise error(f"{name} must be one of the levels {in_words(levels)}; it is no number in {self.where(wrong)}")
+        return values_at(level_indices(values, levels, name, error=error), levels)
+
+    def _numbers(
+        self, column: pa.ChunkedArray, name: str, error: type[DataError] = FileFormatError
+    ) -> npt.NDArray[np.float64]:
+        """Take numbers, spelt with a comma too; what is none becomes NaN."""
+        read = column
+        if is_text(column.type):
+            spelt = pc.replace_substring(pc.utf8_trim_whitespace(column), ",", ".")
+            read = pc.if_else(pc.match_substring_regex(spelt, NUMBER), spelt, None).cast(pa.float64())
+        elif not is_number(column.type):
+            raise error(f"{name} must be numbers; got {column.type}")
+        return np.asarray(read.to_numpy().astype(np.float64))
+
     def probabilities(self) -> npt.NDArray[np.float64] | None:
         """Take the probabilities, or one over the weights; each row must have one. Decimal commas are read too."""
         role = "weight" if self.column("probability") is None else "probability"
         column, name = self.column(role), f"{self.file.name}: {getattr(self.settled, role)}"
         if column is None:
             return None
-        read = column
-        if is_text(column.type):
-            spelt = pc.replace_substring(pc.utf8_trim_whitespace(column), ",", ".")
-            read = pc.if_else(pc.match_substring_regex(spelt, NUMBER), spelt, None).cast(pa.float64())
-        elif not is_number(column.type):
-            raise FileFormatError(f"{name} must be numbers; got {column.type}")
-        values: npt.NDArray[np.float64] = read.to_numpy().astype(np.float64)
+        values = self._numbers(column, name)
         wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if wrong.size:
             raise FileFormatError(

@@ -21,6 +21,8 @@ def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.boo
     >>> covered_rows(([0, 1], [0, 1], [0.5, 0.6]), log).tolist()
     [True, False, True]
     """
+    if log.levels is not None and getattr(given, "ndim", 2) == 3:
+        return None  # A distribution over the levels of every pair.
     cells = as_predictions(given, log.n_users, log.n_items)
     keys = cells.covered
     if keys is None:

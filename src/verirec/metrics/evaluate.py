@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from verirec.adapters.adapt import adapted
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
@@ -12,7 +15,7 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
 from verirec.metrics.inputs import checked_scores
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
-from verirec.metrics.ranking import Convention, UserRankings, checked_depths, warn_of_one_class
+from verirec.metrics.ranking import Convention, GradedRankings, UserRankings, checked_depths, warn_of_one_class
 
 
 class Evaluation(dict[str, float]):
@@ -49,7 +52,7 @@ class Evaluation(dict[str, float]):
 def evaluate(
     scores: PredictionsLike, test_log: FeedbackLog, k: int | Iterable[int] = 5, *, convention: Convention = "paper"
 ) -> Evaluation:
-    """Measure a recommender on a test log, as it stands: every row counts once, nothing is corrected.
+    r"""Measure a recommender on a test log, as it stands: every row counts once, nothing is corrected.
 
     Parameters
     ----------
@@ -69,6 +72,9 @@ def evaluate(
     log_loss, brier and calibration_error, which are NaN, with a warning, if the scores are not probabilities. Ties
     count as their expected value. AUC of one class is NaN, with a warning, and so is what needs a user with positives.
 
+    Of a log that keeps its levels: ndcg@k with a gain of :math:`2^j - 1` for the level at place j, and rmse and mae of
+    the scores as predicted stars.
+
     Examples
     --------
     >>> log = FeedbackLog.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1], n_users=2, n_items=2)
@@ -76,11 +82,13 @@ def evaluate(
     >>> result["auc"], result["ndcg@1"], round(result["log_loss"], 3)
     (1.0, 1.0, 0.299)
     """
-    checked_log(test_log)
+    checked_log(test_log, levels=True)
     one_of("convention", convention, ("paper", "usual"))
     depths = checked_depths(k)
     predictions = as_predictions(adapted(scores, test_log), test_log.n_users, test_log.n_items)
     values = checked_scores(predictions.at(test_log.users, test_log.items))
+    if test_log.levels is not None:
+        return Evaluation(_graded(values, test_log, depths, convention), convention)
     rankings = UserRankings(test_log.users, test_log.labels, values)
     warn_of_one_class(test_log.labels)
     result = {"auc": rankings.auc}
@@ -98,3 +106,13 @@ def evaluate(
         )
         result |= dict.fromkeys(proper, float("nan"))
     return Evaluation(result, convention)
+
+
+def _graded(
+    stars: npt.NDArray[np.float64], log: FeedbackLog, depths: list[int], convention: Convention
+) -> dict[str, float]:
+    """Measure predicted stars on a log that keeps its levels."""
+    rankings = GradedRankings(log.users, 2.0**log.labels - 1, stars)
+    found = {f"ndcg@{depth}": rankings.ndcg(depth, convention=convention) for depth in depths}
+    off = stars - log.label_values
+    return found | {"rmse": float(np.sqrt((off**2).mean())), "mae": float(np.abs(off).mean())}

@@ -24,12 +24,12 @@ def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
     return truth.astype(np.int8, copy=False)
 
 
-def checked_scores(scores: npt.ArrayLike) -> Array:
+def checked_scores(scores: npt.ArrayLike, name: str = "scores") -> Array:
     """Accept a flat array of finite scores."""
-    values = number_array("scores", scores, ndim=1, error=PredictionError)
+    values = number_array(name, scores, ndim=1, error=PredictionError)
     wrong = int((~np.isfinite(values)).sum())
     if wrong:
-        raise PredictionError(f"scores must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
+        raise PredictionError(f"{name} must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
     return values.astype(np.float64, copy=False)
 
 

@@ -82,18 +82,22 @@ class UserRankings:
         if who.shape != truth.shape:
             raise DataError(f"there must be one user a label, shape {truth.shape}; got {who.shape}")
         self.auc = _auc(truth, values)
+        self._arrange(who, truth, values)
+
+    def _arrange(self, who: npt.NDArray[Any], gains: npt.NDArray[Any], scores: Array) -> None:
+        """Sort each user's rows by score: what is gained at each place, and all of a user's."""
         if (who[1:] < who[:-1]).any():
             by_user = np.argsort(who, kind="stable")
-            who, truth, values = who[by_user], truth[by_user], values[by_user]
+            who, gains, scores = who[by_user], gains[by_user], scores[by_user]
         self._first_row = np.flatnonzero(_starts(who))
         self._rows = np.diff(self._first_row, append=len(who))
-        self._positives = np.add.reduceat(truth, self._first_row, dtype=np.float64)
+        self._positives = np.add.reduceat(gains, self._first_row, dtype=np.float64)
         self._expected_label = np.empty(len(who))
         for some in _users_at_a_time(self._first_row):
             counts = self._rows[some]
             rows = slice(self._first_row[some.start], self._first_row[some.start] + counts.sum())
             own = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
-            self._expected_label[rows] = _expected_labels(own, truth[rows], values[rows])
+            self._expected_label[rows] = _expected_labels(own, gains[rows], scores[rows])
 
     @property
     def n_users(self) -> int:
@@ -134,6 +138,45 @@ class UserRankings:
         if one_of("convention", convention, ("paper", "usual")) == "usual":
             per_user = per_user[self._positives > 0]
         return float(per_user.mean()) if per_user.size else float("nan")
+
+
+class GradedRankings(UserRankings):
+    r"""Each user's test items in the order of their scores, each item with a gain.
+
+    Parameters
+    ----------
+    users, scores
+        As in `UserRankings`.
+    gains
+        Finite numbers of at least 0, shape (n,): of a level's place j from 0, mostly :math:`2^j - 1`.
+
+    Examples
+    --------
+    >>> gains = [7, 0, 3]
+    >>> round(GradedRankings([0, 0, 0], gains, [0.1, 0.9, 0.8]).ndcg(2), 4)
+    0.213
+    """
+
+    def __init__(self, users: npt.ArrayLike, gains: npt.ArrayLike, scores: npt.ArrayLike) -> None:
+        given, values = checked_scores(gains, "gains"), checked_scores(scores)
+        who = number_array("users", users, ndim=1, error=DataError, kinds="iu")
+        if not who.shape == given.shape == values.shape:
+            raise DataError(
+                f"users, gains and scores must be of one length; got {len(who)}, {len(given)}, {len(values)}"
+            )
+        if (given < 0).any():
+            raise DataError(f"gains must be at least 0; {int((given < 0).sum()):,} are not")
+        self._arrange(who, given, given)
+        self._best = self._expected_label
+        self._arrange(who, given, values)
+
+    def ndcg(self, k: int, *, convention: Convention = "paper") -> float:
+        r"""Return the mean NDCG@k: gains with discount :math:`1/\log_2(1 + rank)`, ideal the user's k largest ones."""
+        discounts = 1 / np.log2(np.arange(2, min(checked_depth(k), int(self._rows.max())) + 2))
+        found, self._expected_label = self._expected_label, self._best
+        ideal, self._expected_label = self._top_sum(k, discounts), found
+        gained = self._top_sum(k, discounts)
+        return self._mean(np.divide(gained, ideal, out=np.ones_like(gained), where=ideal > 0), convention)
 
 
 def checked_depth(k: object) -> int:

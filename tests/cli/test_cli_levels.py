@@ -1,0 +1,123 @@
+"""verirec estimate --levels: stars and distributions, judged by an audit and a survey from files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import verirec as vr
+
+SHAPE = (40, 50)
+
+
+def write(file, users, items, values, name):
+    table = pd.DataFrame({"user": users, "item": items, name: values})
+    table.drop_duplicates(["user", "item"]).to_csv(file, index=False)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return vr.simulate.stars(*SHAPE, propensities=(0.3,) * 5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, world):
+    place, log = tmp_path_factory.mktemp("levels"), world.log
+    write(place / "ratings.csv", log.users, log.items, log.label_values, "rating")
+    write(place / "audit.csv", *world.audit(300, random_state=0), "true_label")
+    write(place / "survey.csv", *world.survey(200, random_state=1), "true_label")
+    users, items = (side.ravel() for side in np.indices(SHAPE))
+    stars = 0.5 + 0.8 * world.true_values
+    write(place / "mine.csv", users, items, stars.ravel(), "score")
+    near = np.exp(-((stars[..., None] - np.arange(1, 6)) ** 2))
+    np.save(place / "near.npy", near / near.sum(axis=-1, keepdims=True))
+    return place
+
+
+def asked(folder, *more, predictions="mine.csv", loss="rmse"):
+    log = [folder / "ratings.csv", "--levels", "1,2,3,4,5", "--propensity", "constant"]
+    return ["estimate", *log, "--predictions", f"mine={folder / predictions}", "--loss", loss, *more]
+
+
+def test_stars_are_judged_as_in_python(run, folder, world):
+    true = ["--audit", folder / "audit.csv", "--survey", folder / "survey.csv"]
+    code, out, errors = run(*asked(folder, *true, "--json"))
+    assert (code, errors) == (0, "")
+    found = json.loads(out)
+    log = vr.read_log(folder / "ratings.csv", levels=world.levels)
+    audit, survey = (
+        kind.from_file(folder / f"{name}.csv", log)
+        for kind, name in ((vr.AuditSample, "audit"), (vr.SurveySample, "survey"))
+    )
+    expected = vr.estimate(
+        vr.read_predictions(folder / "mine.csv", log),
+        log,
+        propensities=vr.ConstantPropensity().fit(log),
+        audit=audit,
+        survey=survey,
+        loss="rmse",
+    )
+    for name, one in expected.items():
+        assert found["recommenders"]["mine"][name]["value"] == pytest.approx(one.value), name
+    assert found["noise_rates"]["form"] in ("band", "ordinal", "symmetric", "free")
+    assert np.shape(found["noise_rates"]["transitions"]) == (5, 5)
+    assert found["ranking"] == {"mine": {}}
+
+
+def test_distributions_are_judged_and_shown(run, folder):
+    code, out, errors = run(*asked(folder, "--audit", folder / "audit.csv", predictions="near.npy", loss="rps"))
+    assert (code, errors) == (0, "")
+    assert "ranked probability score, smaller is better" in out
+    assert "of levels kept on average (an audit of 300 rows" in out
+    assert "audited-dr" in out
+
+
+BAD = {
+    "rates of two classes": (["--rho01", ".1", "--rho10", ".1"], "binary labels are needed here; the log has 5 levels"),
+    "a region of rates": (["--region"], "binary labels are needed here"),
+    "calibration": (["--calibrate", "platt"], "binary labels are needed here"),
+    "rankings": (["--ranking-only"], "is judged by levels, which rankings cannot use yet"),
+    "a clip that leaves nothing": (["--clip", "3"], "clip must be"),
+}
+
+
+@pytest.mark.parametrize(("more", "message"), BAD.values(), ids=BAD)
+def test_what_levels_refuse_in_a_line(run, folder, more, message):
+    code, out, errors = run(*asked(folder, *more))
+    assert (code, out) == (2, "")
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_stars_are_not_judged_by_a_loss_of_distributions(run, folder):
+    code, _, errors = run(*asked(folder, loss="log"))
+    assert code == 2
+    assert "(stars are judged by rmse, mae, squared or absolute)" in errors
+
+
+TRUTHS = {
+    "a level that is none": ("0,0,6\n", "must be one of the levels 1, 2, 3, 4, 5; 1 of 1 rows are not: 6"),
+    "a word": ("0,0,good\n", "it is no number in 1 of 1 rows"),
+    "two answers": ("0,0,3\n0,0,4\n", "answers to one pair contradict each other"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), TRUTHS.values(), ids=TRUTHS)
+def test_what_is_no_file_of_true_levels(run, folder, tmp_path, rows, message):
+    file = tmp_path / "survey.csv"
+    file.write_text(f"user,item,true_label\n{rows}")
+    code, _, errors = run(*asked(folder, "--survey", file))
+    assert code == 2
+    assert message in errors
+
+
+def test_answers_that_agree_are_merged_and_commas_read(world, tmp_path):
+    log = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [0.5, 1], n_users=2, n_items=2, levels=[0.5, 1])
+    file = tmp_path / "survey.csv"
+    file.write_text("user;item;true_label\n0;0;0,5\n0;0;0,5\n1;0;1\n")
+    with pytest.warns(vr.exceptions.AnswersWarning, match="1 rows repeat"):
+        found = vr.SurveySample.from_file(file, log)
+    assert found.label_values.tolist() == [0.5, 1]
