@@ -43,3 +43,16 @@ def test_train_and_recommend(run, folder):
     assert [(row["user"], row["rank"]) for row in lists] == [(3, 1), (3, 2), (4, 1), (4, 2)]
     code, _, err = run("recommend", "model", "--users", "3", "--json", "--out", "lists.csv")
     assert (code, "give one of the two" in err) == (2, True)
+
+
+def test_a_plan_for_label_studio(run, folder):
+    (folder / "titles.csv").write_text("item,title\n" + "".join(f"{item},Story {item}\n" for item in range(30)))
+    arguments = ["plan", "log.csv", "--budget", "30", "--titles", "titles.csv"]
+    assert told(run, *arguments, "--format", "label-studio", "--out", "tasks.json")["file"] == "tasks.json"
+    tasks = json.loads((folder / "tasks.json").read_text())
+    assert (len(tasks), "Story" in tasks[0]["data"]["question"]) == (30, True)
+    told(run, *arguments, "--answers", "2", "--out", "sheet.csv")
+    assert len((folder / "sheet.csv").read_text().splitlines()) == 61
+    code, _, err = run(*arguments, "--format", "label-studio", "--out", "tasks.csv")
+    assert (code, "writes a .json file" in err) == (2, True)
+    assert run(*arguments, "--format", "excel", "--out", "tasks.csv")[0] == 2

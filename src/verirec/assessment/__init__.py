@@ -6,6 +6,7 @@ from verirec.assessment.result import Assessment
 from verirec.assessment.run import assess
 from verirec.assessment.sentences import conclusions
 from verirec.assessment.summary import assessment_summary
+from verirec.assessment.tracking import Tracked, track, track_in_mlflow, track_in_wandb
 
 __all__ = [
     "AssessedRecommender",
@@ -13,8 +14,12 @@ __all__ = [
     "Comparison",
     "Demo",
     "Origin",
+    "Tracked",
     "assess",
     "assessment_summary",
     "conclusions",
     "run_demo",
+    "track",
+    "track_in_mlflow",
+    "track_in_wandb",
 ]

@@ -6,12 +6,13 @@ import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
 
 import verirec as vr
+from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
@@ -28,12 +29,14 @@ from verirec.cli.options import (
 )
 from verirec.cli.speech import working
 from verirec.exceptions import ParameterError, PredictionError
-from verirec.pages.writing import check_writable_file, write_table
+from verirec.pages.writing import check_writable_file, write_file, write_table
 
 if TYPE_CHECKING:
     from verirec.data.predictions import PredictionsLike
 
 app = typer.Typer(add_completion=False)
+
+_FORMS: Final = ("csv", "label-studio")
 
 
 @app.command("plan")
@@ -63,6 +66,15 @@ def plan_command(
     loss: Annotated[str, of_estimates(help="Loss: log, squared or absolute.")] = "log",
     clip: Annotated[float | None, of_estimates(help="Keep predictions at least this far from 0 and 1.")] = None,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    form: Annotated[
+        str, typer.Option("--format", help="csv, a sheet to fill in; or label-studio, tasks for Label Studio.")
+    ] = "csv",
+    titles: Annotated[
+        Path | None, typer.Option(help="A CSV file with columns item and title: the questions show the titles.")
+    ] = None,
+    answers: Annotated[
+        int, typer.Option(min=1, help="How many people to ask about each pair: so many rows, and a column person.")
+    ] = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -70,10 +82,17 @@ def plan_command(
 
     With --predictions they tell how good these recommenders are, or which is better; without, how noisy the log is.
     --rho01 and --rho10 are your guess of the noise rates. Filled in, the file is read back by `verirec assess`, with
-    --survey FILE (pairs of kind random) and --audit FILE (of kind logged).
+    --survey FILE (pairs of kind random) and --audit FILE (of kind logged); so is what Label Studio exports as JSON.
 
     Example: verirec plan ratings.csv --positive-from 4 --predictions mine=scores.csv --budget 500 --out plan.csv
     """
+    from verirec.data.title_files import read_titles
+
+    one_of("--format", form, _FORMS)
+    if form == "label-studio" and (out.suffix.lower() != ".json" or answers > 1):
+        raise ParameterError(
+            "--format label-studio writes a .json file; how many answer a task is a setting of a project"
+        )
     check_writable_file(out)
     files = named_files(predictions)
     _refuse_to_lose(out, [*log.files, *files.values(), *([] if pilot is None else [pilot])])
@@ -96,11 +115,19 @@ def plan_command(
             clip=clip,
             random_state=seed,
         )
-        write_table(out, plan.to_frame())
+        _write(out, plan, None if titles is None else read_titles(titles, table), answers, form)
     if as_json:
         typer.echo(json.dumps(_summary(plan, out), indent=2))
     else:
         _tell(plan, out)
+
+
+def _write(out: Path, plan: vr.LabelPlan, titles: list[str] | None, answers: int, form: str) -> None:
+    if form == "csv":
+        write_table(out, plan.to_frame(titles=titles, answers=answers))
+    else:
+        tasks = json.dumps(plan.to_label_studio(titles=titles), indent=1, ensure_ascii=False)
+        write_file(out, tasks.encode())
 
 
 def _summary(plan: vr.LabelPlan, out: Path) -> dict[str, Any]:

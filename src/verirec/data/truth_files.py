@@ -17,6 +17,7 @@ from verirec.data.feature_columns import NUMBER
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
 from verirec.data.ids import is_text
+from verirec.data.label_studio import read_label_studio
 from verirec.data.levels import Levels, in_words, level_indices, values_at
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
@@ -80,7 +81,7 @@ def read_truths(
 ) -> Truths:
     """Read an audit (logged pairs), a survey (random ones) or a re-ask (logged pairs, each by its own user).
 
-    Fields may be separated by commas, semicolons or tabs.
+    Fields may be separated by commas, semicolons or tabs; a file that ends in .json is an export of Label Studio's.
 
     Of a plan, which has both and says so in a column `kind`, the rows of one kind are taken. Rows without a label are
     left out, as of a list not filled in to the end, and the probabilities lowered by their share. Several answers to
@@ -90,8 +91,7 @@ def read_truths(
     of a plan that is not in the log: nobody was asked about it.
     """
     what, error = _KINDS[kind]
-    ending = file_ending(file, is_text=False, kind=what)
-    table, settled = read_columns(file, ending, roles, TextForm(_delimiter(file, ending)), likely=likely)
+    table, settled, ending = _read(file, roles, what, likely)
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
     given, share = _answered(table, settled, "random" if kind == "random" else "logged", file)
@@ -114,6 +114,17 @@ def read_truths(
         None if clusters is None else clusters[found.rows],
         _are_best(given, file),
     )
+
+
+def _read(file: Path, roles: TruthRoles, what: str, likely: Columns | None) -> tuple[pa.Table, Roles, str]:
+    """Read a table in any format that logs have, or an export of Label Studio's."""
+    if file.suffix.lower() == ".json":
+        table = read_label_studio(file)
+        # Its ids are of the kind that the plan's were.
+        return table, roles.settle(table.column_names, likely), ".parquet"
+    ending = file_ending(file, is_text=False, kind=what)
+    table, settled = read_columns(file, ending, roles, TextForm(_delimiter(file, ending)), likely=likely)
+    return table, settled, ending
 
 
 def _are_best(given: _AnsweredRows, file: Path) -> bool:

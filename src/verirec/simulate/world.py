@@ -15,7 +15,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import MemoryBudgetError, PredictionError
-from verirec.formatting import bytes_in_words, share_in_words
+from verirec.formatting import bytes_in_words, html_table, share_in_words
 from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import RandomState, as_generator
 from verirec.simulate.opinions import Opinions
@@ -85,6 +85,14 @@ class World:
     def __repr__(self) -> str:
         size = f"{self.n_users:,} users x {self.n_items:,} items"
         return f"World({size}, {share_in_words(self.log.density)} observed, {self.noise_rates})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "grid": f"{self.n_users:,} users x {self.n_items:,} items",
+            "rows of the log": f"{len(self.log):,}, {share_in_words(self.log.density)} of the grid",
+            "noise rates": str(self.noise_rates),
+        }
+        return html_table("A simulated world, whose truth is known", facts)
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> WorldCells:
         """Return the truth of single pairs: positions of shape (n,), fields of shape (n,).

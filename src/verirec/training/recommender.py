@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
+from verirec.formatting import html_table
 from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.levels import level_of
 from verirec.training.model_cells import levelled_cells, predictions_of
@@ -75,6 +76,17 @@ class Recommender:
 
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
+
+    def _repr_html_(self) -> str:
+        report = self.report
+        facts = {
+            "method": report.method,
+            "grid": f"{self.shape[0]:,} users x {self.shape[1]:,} items",
+            "trained": f"epoch {report.best_epoch} of {len(report.history)} is kept: {report.stopped_because}",
+        }
+        if report.validation_estimator is not None:
+            facts["validation error"] = f"{report.validation_error:.4f} by {report.validation_estimator}"
+        return html_table("A trained recommender", facts)
 
     @property
     def shape(self) -> tuple[int, int]:

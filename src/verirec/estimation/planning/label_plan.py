@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array
+from verirec.checks import number_array, whole_number
 from verirec.data.cells import Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
-from verirec.exceptions import AuditError, DataError, SurveyError
+from verirec.data.label_studio import label_studio_tasks
+from verirec.exceptions import AuditError, DataError, ParameterError, SurveyError
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
@@ -76,8 +78,16 @@ class LabelPlan:
             f"to within {self.half_width:.2g})"
         )
 
-    def to_frame(self) -> Any:
-        """Return kind, user, item, label (of logged pairs), an empty true_label, and probability, as a pandas frame."""
+    def to_frame(self, *, titles: Sequence[str] | None = None, answers: int = 1) -> Any:
+        """Return kind, user, item, label (of logged pairs), an empty true_label, and probability, as a pandas frame.
+
+        Parameters
+        ----------
+        titles
+            Of all items, by position: adds a column `title`, for a mail merge or whoever answers.
+        answers
+            How many people are asked about each pair: so many rows each, with a column `person` to say who answered.
+        """
         import pandas as pd
 
         labels = pd.array([None] * len(self), dtype="Int8")
@@ -90,7 +100,23 @@ class LabelPlan:
             "true_label": None,
             "probability": self.probabilities,
         }
-        return pd.DataFrame(columns)
+        frame = pd.DataFrame(columns)
+        if titles is not None:
+            if len(titles) != self.log.n_items:
+                raise ParameterError(f"titles must be one an item, {self.log.n_items:,}; got {len(titles):,}")
+            frame.insert(3, "title", np.asarray(titles, dtype=object)[self.items])
+        if whole_number("answers", answers, min=1, max=1_000) > 1:
+            frame = frame.loc[frame.index.repeat(answers)].reset_index(drop=True)
+            frame["person"] = np.tile(np.arange(1, answers + 1), len(self))
+        return frame
+
+    def to_label_studio(self, *, titles: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return tasks for Label Studio, as its JSON has them; `verirec.data.label_studio.LABELLING` shows them.
+
+        Its export in JSON is read where a file of answers is, by `SurveySample.from_file` and `AuditSample.from_file`:
+        several people may answer a task.
+        """
+        return label_studio_tasks(self.to_frame(titles=titles).to_dict("records"))
 
     def _rows(self) -> npt.NDArray[np.int64]:
         """Return the log's rows of the logged pairs."""

@@ -12,6 +12,7 @@ from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.exceptions import EmptyLogError
+from verirec.formatting import html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -61,6 +62,19 @@ class PropensityDiagnostics:
     calibration: tuple[tuple[float, float], ...]
     balance: dict[str, tuple[float, float]]
     warnings: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "rows": f"{self.rows:,}, worth {self.effective_sample_size:,.0f} of equal weight",
+            "largest weights": ", ".join(f"{one:.4g}" for one in self.largest_weights),
+            "share of the heaviest row": f"{self.largest_share:.2%}",
+            "mass (1 if right)": f"{self.mass:.3f}",
+            "floored": f"{self.floored:,} rows at {self.floor:g}",
+        }
+        for name, (logged, weighted) in self.balance.items():
+            facts[f"balance of {name}"] = f"{logged:.3f} as logged, {weighted:.3f} weighted"
+        facts |= {f"warning {place}": one for place, one in enumerate(self.warnings, 1)}
+        return html_table("Propensities: what to look at before trusting them", facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain numbers, ready for JSON."""

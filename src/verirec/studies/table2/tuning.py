@@ -57,7 +57,10 @@ def _distribution(optuna: Any, one: Any) -> Any:
 def require_optuna() -> Any:
     """Return optuna, or say how to get it."""
     try:
-        import optuna
+        with warnings.catch_warnings():
+            # tqdm says, in a notebook without ipywidgets, that its bars will be plain: there are none.
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            import optuna
     except ImportError:
         raise MissingExtraError("tuning needs optuna: pip install 'verirec[study]'") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
