@@ -11,9 +11,8 @@ WORLD = vr.simulate.world(40, 30, observed=0.4, random_state=0)
 P = vr.PopularityPropensity().fit(WORLD.log)
 
 
-@pytest.mark.filterwarnings("ignore::verirec.exceptions.VerirecWarning")
 def recommender():
-    return vr.methods.MF(dim=2, max_epochs=2, random_state=0).fit(WORLD.log).recommender_
+    return vr.methods.MF(dim=2, random_state=0).fit(WORLD.log).recommender_
 
 
 VIEWS = {
