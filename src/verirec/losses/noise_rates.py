@@ -312,14 +312,12 @@ def covariance_beside_noise(
 def checked_covariance(covariance: Any, size: int) -> npt.NDArray[np.float64]:
     """Accept a finite symmetric matrix of so many rows, without a negative eigenvalue."""
     matrix = as_array("covariance", covariance, error=NoiseRateError)
-    wanted = f"covariance must be a finite symmetric {size} x {size} matrix; got {short(covariance)}"
-    if matrix.shape != (size, size) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
-        raise NoiseRateError(wanted)
-    matrix = matrix.astype(np.float64)
+    proper = matrix.shape == (size, size) and matrix.dtype.kind in "fiu" and bool(np.isfinite(matrix).all())
     # Variances of rates are small: what counts as equal goes by the matrix's own scale.
-    tolerance = 1e-9 * np.abs(matrix).max()
-    if np.abs(matrix - matrix.T).max() > tolerance:
-        raise NoiseRateError(wanted)
+    tolerance = 1e-9 * float(np.abs(matrix).max()) if proper else 0.0
+    if not proper or np.abs(matrix - matrix.T).max() > tolerance:
+        raise NoiseRateError(f"covariance must be a finite symmetric {size} x {size} matrix; got {short(covariance)}")
+    matrix = matrix.astype(np.float64)
     if np.linalg.eigvalsh(matrix).min() < -tolerance:
         raise NoiseRateError(f"covariance must not have a negative eigenvalue; got {short(covariance)}")
     return matrix
