@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         check_file,
         load_dataset,
         prepare_log,
+        read_limits,
         read_log,
         read_predictions,
         scan_log,
@@ -100,8 +101,8 @@ _PACKAGES = {
 _NAMES = {
     "adapters": "Adapted adapt",
     "assessment": "Assessment assess",
-    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_log "
-    "read_predictions scan_log split split_unbiased",
+    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_limits "
+    "read_log read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
     "estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
@@ -168,6 +169,7 @@ __all__ = [
     "metrics",
     "plan_labels",
     "prepare_log",
+    "read_limits",
     "read_log",
     "read_predictions",
     "scan_log",

@@ -86,6 +86,19 @@ def byte_count(name: str, value: object) -> int:
     return size
 
 
+def truth_value(name: str, value: object) -> bool:
+    """Accept True or False, and nothing that only counts as one of them.
+
+    Examples
+    --------
+    >>> truth_value("resume", True)
+    True
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ParameterError(f"{name} must be True or False; got {short(value)}")
+
+
 def one_of(name: str, value: object, choices: Collection[str]) -> str:
     """Accept one of the named choices.
 

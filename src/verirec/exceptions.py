@@ -76,6 +76,10 @@ class FileFormatError(DataError):
     """A file is not what its name says: wrong format, truncated, or malformed."""
 
 
+class FileLimitError(FileFormatError):
+    """A file holds more than readers take unless they are told to: rows, columns, long texts, or it unpacks too far."""
+
+
 class DatasetNotFoundError(DataError):
     """A data set's files are not where they were looked for."""
 
@@ -145,7 +149,7 @@ class GridSizeError(DataError):
 
 
 class MemoryBudgetError(VerirecError, MemoryError):
-    """A dense matrix would exceed the memory budget it was given."""
+    """A dense matrix, or a file that is read, would exceed the memory budget it was given."""
 
 
 class DiskSpaceError(VerirecError, OSError):

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array, real_number, whole_number
+from verirec.checks import number_array, real_number, truth_value, whole_number
 from verirec.exceptions import DataError, LabelError, MemoryBudgetError, ParameterError, PropensityError
 from verirec.losses import LossLike, NoiseRates, TransitionMatrix, get_loss
 from verirec.randomness import RandomState, as_generator
@@ -205,7 +205,7 @@ def lipschitz_constant(constant: float, rates: NoiseRates | TransitionMatrix, *,
     if isinstance(rates, TransitionMatrix):
         return rates.norm * own
     _check_rates(rates)
-    factor = 1 + abs(rates.rho01 - rates.rho10) if tight else 2.0
+    factor = 1 + abs(rates.rho01 - rates.rho10) if truth_value("tight", tight) else 2.0
     return factor * own / rates.kappa
 
 

@@ -153,7 +153,7 @@ def long_table():
     ids=["dictionary", "plain", "one of each", "dictionary overflows"],
 )
 def test_parquet_text_ids_are_merged_over_row_groups_and_batches(write, monkeypatch, long_table, options, batch_rows):
-    monkeypatch.setattr("verirec.data.files._BATCH_ROWS", batch_rows)
+    monkeypatch.setattr("verirec.data.parquet_files._BATCH_ROWS", batch_rows)
     log = read_log(write("log.parquet", parquet_of(long_table, **options)))
     assert_same(log, FeedbackLog.from_frame(long_table))
 

@@ -15,7 +15,8 @@ from torture.kill.run import run as kill
 from torture import page
 
 
-def test_no_odd_input_is_a_defect(tmp_path):
+def test_no_odd_input_is_a_defect(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # What is changed below is undone in the end.
     material.use_folder(tmp_path)
     tried = [(call, judge.judged(call)) for call in (call_of(1, number) for number in range(4_000))]
     made = [(call, outcome) for call, outcome in tried if outcome.kind != "void"]

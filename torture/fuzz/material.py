@@ -7,6 +7,7 @@ import datetime
 import gzip
 import io
 import json
+import os
 import pathlib
 import shutil
 import sys
@@ -191,9 +192,22 @@ FOLDER = pathlib.Path(tempfile.gettempdir())
 
 
 def use_folder(folder: pathlib.Path) -> None:
-    """Have files written there."""
+    """Have files written there, those with names relative to the current folder too: so deep that ../.. is in it."""
     global FOLDER
-    FOLDER = NAMES["FOLDER"] = folder
+    FOLDER = NAMES["FOLDER"] = folder / "files"
+    current = folder / "current" / "in" / "here"
+    for one in (FOLDER, current):
+        one.mkdir(parents=True, exist_ok=True)
+    os.chdir(current)
+
+
+def clear_folder() -> None:
+    """Remove what calls have written."""
+    for one in (FOLDER, pathlib.Path(), pathlib.Path(".."), pathlib.Path("../..")):
+        for entry in one.iterdir():
+            if entry.name in ("in", "here") and not entry.is_symlink():
+                continue
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def written(name: str, content: bytes) -> pathlib.Path:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from torture.campaign import ROOT, Figures
-from torture.fuzz.judge import LONGEST
+from torture.fuzz.judge import LONGEST, PATIENCE
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-HANGS = 2.5 * LONGEST
+HANGS = 1.5 * PATIENCE * LONGEST
 """Seconds without a word after which a worker hangs: a call has so long, and then its reduction."""
 
 

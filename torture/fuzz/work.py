@@ -22,7 +22,7 @@ import numpy as np
 from torture.fuzz.calls import Call
 from torture.fuzz.entries import ENTRIES
 from torture.fuzz.judge import judged
-from torture.fuzz.material import use_folder
+from torture.fuzz.material import clear_folder, use_folder
 from torture.fuzz.odd import changed
 from torture.fuzz.reduce import reduced, sort_of
 
@@ -65,15 +65,14 @@ def work(seed: int, first: int, step: int, slot: Path) -> None:
                 smallest = call if sort in known else reduced(call, outcome)
                 known.add(sort)
                 print(json.dumps({"defect": outcome.detail, "number": number, "call": str(smallest)}), flush=True)
-            if any(home.iterdir()):
-                shutil.rmtree(home)
-                home.mkdir()
+            clear_folder()
             if time.monotonic() - said > 1:
                 print(json.dumps({"next": number + step, "found": found}), flush=True)
                 found, said = Counter(), time.monotonic()
     except BrokenPipeError:
         pass
     finally:
+        os.chdir("/")
         shutil.rmtree(home, ignore_errors=True)
 
 

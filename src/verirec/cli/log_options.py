@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import typer
 
 import verirec as vr
 from verirec.cli.standard_input import at_hand
 from verirec.exceptions import ParameterError
+from verirec.formatting import short
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatingsOptions:
-    """How a file of ratings is read."""
+class RatingsOptions(AbstractContextManager["RatingsOptions"]):
+    """How a file of ratings is read, and what files may hold for as long as the verb runs."""
 
     user: Annotated[str | None, of_log(help="The column of users.")] = None
     item: Annotated[str | None, of_log(help="The column of items.")] = None
@@ -55,6 +57,23 @@ class RatingsOptions:
     memory: Annotated[
         str, of_log(metavar="SIZE", help="Of a prepared log: how much memory its work may take, such as 2GB.")
     ] = "2GB"
+    limit: Annotated[
+        list[str] | None,
+        of_log(
+            metavar="NAME=NUMBER",
+            help="What files may hold, where the usual is too little: rows, columns, field_bytes, expansion, memory.",
+        ),
+    ] = None
+    _raised: ClassVar[ExitStack] = ExitStack()
+
+    def __enter__(self) -> Self:
+        from verirec.data.limits import read_limits
+
+        self._raised.enter_context(read_limits(**named_numbers("--limit", self.limit or [])))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raised.close()
 
     @property
     def columns(self) -> dict[str, str | None]:
@@ -149,6 +168,24 @@ class LogOptions(WholeLogOptions):
     def load(self, propensity: str | None = None) -> vr.FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
         return self.read(self.log, **self.rules(propensity))
+
+
+def named_numbers(option: str, given: list[str]) -> dict[str, float]:
+    """Take NAME=NUMBER apart.
+
+    Examples
+    --------
+    >>> named_numbers("--limit", ["rows=1e6"])
+    {'rows': 1000000.0}
+    """
+    found = {}
+    for one in given:
+        name, _, number = one.partition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise ParameterError(f"{option} must be NAME=NUMBER; got {short(one)}") from None
+    return found
 
 
 def listed_levels(given: str | None) -> list[float] | None:

@@ -13,6 +13,8 @@ _HINT: Final = re.compile(
     r"""(?<![\w'"./=-]) (?P<name>[a-z]\w*) = (?P<value> \.\.\. | '[^']*' | "[^"]*" | [-+\w.]*\w )""", re.VERBOSE
 )
 
+_LIMIT: Final = re.compile(r"read_limits\((\w+)=\.\.\.\)")
+
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
     """Turn `name=value`, as Python has it, into `--name value` where a verb has such an option.
@@ -32,6 +34,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     'or --drop-missing'
     >>> in_options("name it: true_label=...", {})
     'name it: true_label'
+    >>> in_options("raise that by read_limits(rows=...)", {"limit": "--limit"})
+    'raise that by --limit rows=NUMBER'
     """
 
     def spoken(hint: re.Match[str]) -> str:
@@ -43,4 +47,4 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
             return option
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
-    return _HINT.sub(spoken, message)
+    return _HINT.sub(spoken, _LIMIT.sub(r"--limit \1=NUMBER", message) if "limit" in options else message)

@@ -5,6 +5,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_log
 from verirec.data.ids import IdMap
 from verirec.data.inspection import check_file
+from verirec.data.limits import ReadLimits, read_limits
 from verirec.data.prediction_files import read_predictions
 from verirec.data.predictions import Factors, PredictionsLike, as_predictions
 from verirec.data.prepared import prepare_log, scan_log
@@ -16,12 +17,14 @@ __all__ = [
     "FeedbackLog",
     "IdMap",
     "PredictionsLike",
+    "ReadLimits",
     "Split",
     "UnbiasedSplit",
     "as_predictions",
     "check_file",
     "load_dataset",
     "prepare_log",
+    "read_limits",
     "read_log",
     "read_predictions",
     "scan_log",

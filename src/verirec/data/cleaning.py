@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verirec.checks import real_number
+from verirec.checks import real_number, truth_value
 from verirec.data.feature_columns import NUMBER
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles
@@ -51,8 +51,7 @@ class Cleaning:
 
     def __post_init__(self) -> None:
         for name in ("drop_missing", "clean_ids"):
-            if not isinstance(getattr(self, name), bool):
-                raise ParameterError(f"{name} must be True or False; got {short(getattr(self, name))}")
+            truth_value(name, getattr(self, name))
         if self.scale is not None:
             self._check_scale()
 

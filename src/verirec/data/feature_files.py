@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 
 from verirec.data.frames import as_arrow
 from verirec.data.ids import encode_ids, is_text
+from verirec.data.limits import current_limits
+from verirec.data.parquet_files import check_parquet
 from verirec.exceptions import ColumnError, FileFormatError, ParameterError
 from verirec.formatting import names_in_words, short
 
@@ -55,9 +57,11 @@ def _read(file: Path, id_column: str) -> pa.Table:
     if not file.is_file():
         raise FileFormatError(f"no file {short(str(file), max=300)}")
     try:
+        limits = current_limits()
         if ending == ".parquet":
+            check_parquet(file, pq.read_metadata(file))
             return pq.read_table(file)
-        return pyarrow.csv.read_csv(
+        table = pyarrow.csv.read_csv(
             file,
             # Quoted text may hold line breaks: without this, lines of it are read as rows of large files.
             parse_options=pyarrow.csv.ParseOptions(delimiter=_DELIMITERS[ending], newlines_in_values=True),
@@ -65,6 +69,9 @@ def _read(file: Path, id_column: str) -> pa.Table:
                 column_types={id_column: pa.string()}, strings_can_be_null=True, null_values=[""]
             ),
         )
+        limits.check_columns(file, table.num_columns)
+        limits.check_fields(file, table)
+        return table
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         raise FileFormatError(
             f"{file.name} is not a readable {ending[1:]} file: {' '.join(str(error).split())}"

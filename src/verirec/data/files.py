@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
-from verirec.data.ids import is_text
+from verirec.data.limits import COMPRESSIONS
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
-from verirec.data.text_files import COMPRESSIONS, one_line, read_text, refuse_long_line
+from verirec.data.text_files import one_line, read_text, refuse_long_line
 from verirec.data.text_form import TextForm
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, MissingValueError, ParameterError
 from verirec.formatting import short
 
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
-_SPELT_OUT_BYTES: Final = 6
-"""A dictionary's index takes at most 4 bytes a value: a column chunk above this is mostly text spelt out."""
-_BATCH_ROWS: Final = 2_000_000
 
 
 def read_log(
@@ -191,63 +186,3 @@ def file_ending(file: Path, *, is_text: bool, kind: str = "a log") -> str:
 def separator_of(ending: str) -> str | None:
     """Return what separates the fields of a text file with this ending."""
     return _DELIMITERS.get(ending)
-
-
-def _read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.Table, Roles]:
-    metadata = pq.read_metadata(file)
-    schema = metadata.schema.to_arrow_schema()
-    settled = settle(schema.names)
-    text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
-    if not text:
-        return pq.read_table(file, columns=settled.names()), settled
-    with pq.ParquetFile(file, metadata=metadata) as opened:
-        # A damaged file is refused here; asking its column metadata first could end the process.
-        next(opened.iter_batches(batch_size=1, columns=settled.names()), None)
-    compact = [name for name in text if not _is_spelt_out(metadata, name)]
-
-    def read(groups: list[int]) -> pa.Table:
-        """Read some row groups; text ids come back dictionary-encoded, so that their spelling is freed at once."""
-        with pq.ParquetFile(file, read_dictionary=compact, metadata=metadata, memory_map=True) as opened:
-            rows = max(1, sum(metadata.row_group(group).num_rows for group in groups))
-            batches = opened.iter_batches(
-                batch_size=rows, row_groups=groups, columns=settled.names(), use_threads=False
-            )
-            table = pa.Table.from_batches(
-                list(batches), opened.schema_arrow.empty_table().select(settled.names()).schema
-            )
-        for name in text:
-            if not pa.types.is_dictionary(table.schema.field(name).type):
-                place = table.column_names.index(name)
-                table = table.set_column(place, name, table[name].dictionary_encode())
-        return table
-
-    # More workers than two gain little, and each holds a batch's text in memory.
-    with ThreadPoolExecutor(max_workers=2) as workers:
-        parts = list(workers.map(read, _row_group_batches(metadata)))
-    return pa.concat_tables(parts, promote_options="permissive"), settled
-
-
-def _row_group_batches(metadata: Any) -> Iterator[list[int]]:
-    """Join row groups into batches of some million rows, so that a frequent id's spelling is kept once a batch."""
-    batch: list[int] = []
-    rows = 0
-    for group in range(metadata.num_row_groups):
-        batch.append(group)
-        rows += metadata.row_group(group).num_rows
-        if rows >= _BATCH_ROWS:
-            yield batch
-            batch, rows = [], 0
-    if batch or metadata.num_row_groups == 0:
-        yield batch
-
-
-def _is_spelt_out(metadata: Any, name: str) -> bool:
-    """Tell, by its first row group, whether a column is mostly stored as text: then it is faster to encode it later."""
-    if metadata.num_row_groups == 0:
-        return True
-    group = metadata.row_group(0)
-    for place in range(group.num_columns):
-        column = group.column(place)
-        if column.path_in_schema == name:
-            return bool(column.total_uncompressed_size > _SPELT_OUT_BYTES * max(1, column.num_values))
-    return True

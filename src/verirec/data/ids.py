@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verirec.checks import truth_value
 from verirec.data.cells import checked_positions
 from verirec.data.parts import parts_of
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
@@ -51,7 +52,7 @@ class IdMap:
     def of(cls, ids: Any, *, name: str = "ids", from_text: bool = False) -> IdMap:
         """Make a catalogue of any sequence or Arrow array of distinct ids; `from_text` as in `encode_ids`."""
         column = as_id_column(ids, name)
-        codes, catalogue = encode_ids(column, name, from_text=from_text)
+        codes, catalogue = encode_ids(column, name, from_text=truth_value("from_text", from_text))
         if len(catalogue) != len(codes):
             twice = np.flatnonzero(np.bincount(codes) > 1)
             first = catalogue.arrow(twice[:1]).to_pylist()[0]

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
+from verirec.data.limits import current_limits
 from verirec.data.pair_files import read_scores, warn_of_left_out
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import FileFormatError, ParameterError, UnknownIdError
+from verirec.exceptions import FileFormatError, FileLimitError, MemoryBudgetError, ParameterError, UnknownIdError
 from verirec.formatting import short
 
 _PARTS: Final = {
@@ -86,8 +87,11 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
     try:
         # Opened here, so that it is closed whatever is wrong with it.
         with file.open("rb") as opened:
+            _check_archive(file)
             loaded = np.load(opened, allow_pickle=False)
             parts = {} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except (FileLimitError, MemoryBudgetError):
+        raise
     except ValueError as error:
         hint = " (save ids as text: ids.astype(str))" if "allow_pickle" in str(error) else ""
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers{hint}") from None
@@ -102,6 +106,17 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
             f"got {', '.join(sorted(parts))}"
         )
     return _factors(parts, log, file.name)
+
+
+def _check_archive(file: Path) -> None:
+    """Refuse an archive that unpacks to far more than it takes, or than there is memory for."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        limits = current_limits()
+        limits.check_expansion(file, file.stat().st_size, unpacked)
+        limits.check_memory(file, unpacked, f"has {len(members):,} arrays")
 
 
 def _finite(matrix: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

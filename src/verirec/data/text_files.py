@@ -12,13 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
+from verirec.data.limits import COMPRESSIONS, ReadLimits, current_limits, opened_text
 from verirec.data.roles import Roles
 from verirec.data.text_form import BLOCK_BYTES, TextForm
 from verirec.data.text_ids import TextIds
 from verirec.exceptions import ColumnError, FileFormatError
 from verirec.formatting import names_in_words
 
-COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
 _PART_ROWS: Final = 1 << 20
 """Whose ids are encoded at once: so many that a frequent id's spelling is kept a few times only."""
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
@@ -45,11 +45,15 @@ def read_text(
     typed_header
         Whether a name is followed by a type, as in RecBole's "user_id:token".
     """
+    limits = current_limits()
     layout = TextLayout.of(file, settle, delimiter, form, typed_header=typed_header)
-    table = _in_parts(file, layout.ids, layout.options(pa.string()))
+    if file.suffix.lower() not in COMPRESSIONS:
+        limits.check_rows(file, _likely_rows(file), "about")
+    table = _in_parts(file, layout.ids, layout.options(pa.string()), limits)
     if table is None:
         form.broken.clear()
-        table = pyarrow.csv.read_csv(file, **layout.options(_TEXT_ID))
+        table = pyarrow.csv.read_csv(opened_text(file), **layout.options(_TEXT_ID))
+    limits.check_fields(file, table)
     return table.rename_columns(layout.roles.names()), layout.roles
 
 
@@ -79,7 +83,9 @@ class TextLayout:
     ) -> TextLayout:
         """Read a file's header; parameters as in `read_text`."""
         read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
-        with pyarrow.csv.open_csv(file, read_options=read, parse_options=parse) as opened:
+        start = _start(file)
+        current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(delimiter.encode()))
+        with pyarrow.csv.open_csv(opened_text(file), read_options=read, parse_options=parse) as opened:
             header = opened.schema.names
         form.broken.clear()  # Of the first block, which is read once more.
         names = [column.split(":")[0] for column in header] if typed_header else header
@@ -102,7 +108,19 @@ class TextLayout:
         return {"read_options": self.read, "parse_options": self.parse, "convert_options": convert}
 
 
-def _in_parts(file: Path, ids: list[str], options: dict[str, Any]) -> pa.Table | None:
+def _start(file: Path) -> bytes:
+    """Return what a file begins with, unpacked."""
+    with pa.input_stream(str(file)) as opened:
+        return bytes(opened.read(BLOCK_BYTES))
+
+
+def _likely_rows(file: Path) -> float:
+    """Estimate how many rows a file has by those it begins with."""
+    start = _start(file)
+    return start.count(b"\n") / max(1, len(start)) * file.stat().st_size
+
+
+def _in_parts(file: Path, ids: list[str], options: dict[str, Any], limits: ReadLimits) -> pa.Table | None:
     """Read a file from its beginning to its end, and encode ids meanwhile: half of the memory of reading it whole.
 
     Returns
@@ -118,9 +136,13 @@ def _in_parts(file: Path, ids: list[str], options: dict[str, Any]) -> pa.Table |
 
     try:
         # One worker: two, beside the reader, would take the caches from each other.
-        with pyarrow.csv.open_csv(file, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
+        source = opened_text(file)
+        with pyarrow.csv.open_csv(source, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
             last: Future[None] | None = None
+            rows = 0
             for part in _joined(opened):
+                rows += len(part)
+                limits.check_rows(file, rows)
                 if any(part[name].null_count for name in ids):
                     return None
                 if last is not None:
@@ -195,8 +217,7 @@ def refuse_long_line(file: Path, error: Exception) -> None:
 
 
 def _fills_a_block(file: Path) -> bool:
-    with pa.input_stream(str(file)) as opened:
-        start = opened.read(BLOCK_BYTES)
+    start = _start(file)
     return len(start) == BLOCK_BYTES and bool(start.strip())
 
 

@@ -43,7 +43,7 @@ them for independent cover 93% at this."""
 _RARE: Final = 0.1
 """The share of a class from which on few of its rows make an estimate skewed."""
 _FEW_OF_A_SIDE, _FEW_SIDES = 10, 10
-_FITS: Final = 4.0
+_FITS: Final = 3.0
 """Rows that a user or an item must have to be held against its propensities, how many such there must be, and how many
 times as much as by chance their weights may vary."""
 
@@ -68,6 +68,8 @@ def warn_of_log(
     pairs, corrected = problem.pairs, any(one.noise_corrected and not one.audited for one in estimators)
     if any(estimator.uses_propensities for estimator in estimators):
         _warn_of_weights(problem, noise if any(one.noise_corrected for one in estimators) else None)
+        if not groups_given:  # Users who go together miss or make up their pairs together too.
+            _warn_of_misfit(problem)
     if not groups_given and pairs.copies > _COPIES:
         _warn_of_alike(pairs.copies, together=alike_together)
     _warn_of_rare_class(pairs)
@@ -221,14 +223,28 @@ def _warn_of_weights(problem: EstimationProblem, noise: AnyNoise) -> None:
         )
     else:
         warn_of_reach(pairs, noise)
-    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
-    if abs(mass - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance):
+    if _mass_is_off(problem):
         warn_caller(
             f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
             "log, or some users and items are never logged; ips is biased by that factor",
             MisfitWarning,
         )
-    elif not pairs.learnt and pairs.copies <= _COPIES and (misfit := varies_too_much(pairs)) > _FITS:
+
+
+def _mass_is_off(problem: EstimationProblem) -> bool:
+    """Tell whether the weights add up to more or less than all pairs."""
+    pairs = problem.pairs
+    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
+    return bool(abs(problem.facts["mass"] - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance))
+
+
+def _warn_of_misfit(problem: EstimationProblem) -> None:
+    """Say so where propensities that were given do not fit single users or items, though all in all they do."""
+    pairs = problem.pairs
+    if pairs.learnt or pairs.copies > _COPIES or _mass_is_off(problem):
+        return
+    misfit = varies_too_much(pairs)
+    if misfit > _FITS:
         warn_caller(
             f"the weights of single users and items are {np.sqrt(misfit):.1f} times as far from adding up to all of "
             "their pairs as they would be by chance: the propensities do not fit this log",

@@ -185,7 +185,7 @@ def sensitivity(
         raise ParameterError(f"estimator must be one of {usable}; got {short(estimator)}")
     noise = checked_noise(noise_rates, judgeable(log))
     pairs = LoggedPairs(log, as_propensities(propensities, log))
-    if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes):
+    if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes) or np.ndim(gammas) == 0:
         raise ParameterError(f"gammas must be numbers of at least 1; got {short(gammas)}")
     factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
     several = isinstance(predictions, Mapping)

@@ -9,8 +9,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from verirec.checks import real_number, whole_number
-from verirec.exceptions import ParameterError
+from verirec.checks import real_number, truth_value, whole_number
 from verirec.formatting import short
 from verirec.losses import NoiseRates
 
@@ -45,8 +44,7 @@ def _check(kind: type, name: str, value: Any, default: Any) -> None:
     # A class's own limits come on top of those it inherits.
     limits = [vars(one)["limits"][name] for one in kind.__mro__ if name in vars(one).get("limits", {})]
     if isinstance(default, bool):
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name} must be True or False; got {short(value)}")
+        truth_value(name, value)
     elif limits and not (value is None and name in _MAY_BE_NONE):
         least, most = limits[0]
         if isinstance(default, int):

@@ -7,7 +7,7 @@ tie the tie's mean label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -189,8 +189,11 @@ def checked_depth(k: object) -> int:
 
 def checked_depths(k: Any) -> list[int]:
     """Accept a depth, or several."""
-    is_one = not isinstance(k, Iterable) or (isinstance(k, np.ndarray) and k.ndim == 0)
-    depths = [checked_depth(depth) for depth in ([k] if is_one else k)]
+    try:
+        several = list(k)
+    except (TypeError, AttributeError):  # One, or what cannot be gone through.
+        several = [k.item() if isinstance(k, np.ndarray) else k]
+    depths = [checked_depth(depth) for depth in several]
     if not depths:
         raise ParameterError("k must name at least one depth; got none")
     return depths

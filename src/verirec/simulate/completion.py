@@ -11,7 +11,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import DataError, EmptyLogError, MemoryBudgetError, ParameterError
 from verirec.formatting import bytes_in_words
 from verirec.randomness import RandomState, as_generator
-from verirec.simulate.world import DEFAULT_BUDGET
+from verirec.simulate.world import DEFAULT_BUDGET, MOST_FACTORS
 
 Matrix = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def complete_ratings(
     given = log.ratings if checked_log(log, levels=True).levels is None else log.label_values
     if given is None:
         raise DataError("the log must carry ratings to complete: make it with positive_from=...")
-    rank, sweeps = whole_number("rank", rank), whole_number("sweeps", sweeps)
+    rank, sweeps = whole_number("rank", rank, max=MOST_FACTORS), whole_number("sweeps", sweeps)
     penalty = real_number("penalty", penalty, above=0)
     if len(log) == 0:
         raise EmptyLogError("the log is empty: there is no rating to complete from")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import number_array, real_number, whole_number
+from verirec.checks import number_array, real_number, truth_value, whole_number
 from verirec.data.cells import CellValues, DenseCells
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.gate import grid_size
@@ -26,7 +26,7 @@ from verirec.simulate.levels import (
 from verirec.simulate.opinions import Opinions
 from verirec.simulate.preferences import LowRankPreferences
 from verirec.simulate.selection import LogisticSelection, Pairs, draw_by_cell
-from verirec.simulate.world import DEFAULT_BUDGET, World
+from verirec.simulate.world import DEFAULT_BUDGET, MOST_FACTORS, World
 
 PAPER_RATES = NoiseRates(rho01=0.2, rho10=0.1)
 """The rates of the paper's studies."""
@@ -84,9 +84,10 @@ def world(
     random = as_generator(random_state)
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
     for name, value in (("weak_separability", weak_separability), ("near_threshold", near_threshold)):
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name} must be True or False; got {short(value)}")
-    preferences = LowRankPreferences(n_users, n_items, whole_number("rank", rank), bool(weak_separability), random)
+        truth_value(name, value)
+    preferences = LowRankPreferences(
+        n_users, n_items, whole_number("rank", rank, max=MOST_FACTORS), bool(weak_separability), random
+    )
     selection = LogisticSelection(preferences, (n_users, n_items), observed, selectivity, random)
     return _observe(
         preferences,

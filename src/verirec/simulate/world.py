@@ -20,6 +20,8 @@ from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import RandomState, as_generator
 from verirec.simulate.opinions import Opinions
 
+MOST_FACTORS: Final = 10_000
+"""Length of the vectors that preferences and ratings may have."""
 DEFAULT_BUDGET: Final = 1 << 30
 
 _BYTES_PER_CELL: Final = 8 + 8 + 1 + 1 + 1

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from verirec.checks import truth_value
 from verirec.engine.base import Engine
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
 from verirec.training.checkpoints import read_tensors, whole, write_tensors
@@ -212,7 +213,7 @@ class Trainer:
     def _resume(self) -> None:
         """Go on from the checkpoint, if that is wanted and there is one."""
         path = self.plan.checkpoint
-        if path is None or not self.plan.resume or not path.exists():
+        if not truth_value("resume", self.plan.resume) or path is None or not path.exists():
             return
         tensors, facts = read_tensors(path)
         if facts.get("key") != self.plan.key:

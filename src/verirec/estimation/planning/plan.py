@@ -22,7 +22,7 @@ from verirec.estimation.planning.random_pairs import RandomDesign, candidates_fo
 from verirec.estimation.planning.splitting import Prices, Split
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import ParameterError, UnreachableError
-from verirec.nuisance.noise_rates.design import design_audit
+from verirec.nuisance.noise_rates.design import check_guess, design_audit
 from verirec.randomness import RandomState, as_generator, same_state
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def plan_labels(
     most = 0.5 if recommenders is None else np.inf
     width = None if half_width is None else real_number("half_width", half_width, above=0, below=most)
     judgeable(log)
+    check_guess(guess)
     if recommenders is None:
         options = {"guess": guess, "propensities": propensities, "random_state": random_state}
         return _for_rates(log, pairs, width, level, options)

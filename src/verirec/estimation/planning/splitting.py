@@ -12,6 +12,8 @@ from verirec.estimation.planning.logged_pairs import LoggedDesign
 
 Array = npt.NDArray[np.float64]
 
+_MOST: Final = 1e18
+"""Pairs, whatever the width: more than any grid has."""
 _PARTS: Final = 20
 """Splits that are tried: every twentieth."""
 
@@ -57,7 +59,7 @@ class Prices:
 
     def reach(self, wanted: float) -> Split:
         """Find the smallest budget at which no number's variance is above what is wanted."""
-        low, high = 0, int(np.ceil(self.random.max() / wanted))
+        low, high = 0, int(np.ceil(min(self.random.max() / max(wanted, 1e-300), _MOST)))
         if self.logged is None:
             return self.split(high)
         while high - low > max(high // 200, 1):

@@ -17,7 +17,7 @@ from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.survey.delta import NAME as BY_DELTA
 from verirec.estimation.survey.delta import DeltaLine
-from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of, with_audit
+from verirec.estimation.survey.draws import Draws, check_survey, draws_of, self_selected, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred, intercepts, power_of
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import SurveyError
@@ -291,6 +291,7 @@ def survey_results(
     options
         `confidence`, and those of `SurveyProblem.of`.
     """
+    check_survey(survey, log)
     if not names:
         return [{} for _ in losses]
     if options.get("audited") is not None and ALONE in names:

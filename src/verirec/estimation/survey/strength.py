@@ -75,12 +75,14 @@ class SelectionStrength:
     @property
     def odds_ratio(self) -> tuple[float, float, float]:
         """How many times the odds of being logged are if a pair is liked: by delta, and by the ends of its interval."""
-        value, low, high = np.exp([self.value, *self.interval])
+        with np.errstate(over="ignore"):  # An interval without an end has a ratio without one.
+            value, low, high = np.exp([self.value, *self.interval])
         return float(value), float(low), float(high)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return delta, its interval, the odds ratio and the slopes as plain numbers, ready for JSON."""
-        ratio = dict(zip(("value", "low", "high"), self.odds_ratio, strict=True))
+        """Return delta, its interval, the odds ratio and the slopes as plain numbers; an infinite one is `None`."""
+        told = (one if np.isfinite(one) else None for one in self.odds_ratio)
+        ratio = dict(zip(("value", "low", "high"), told, strict=True))
         return {
             "value": self.value,
             "low": self.interval[0],

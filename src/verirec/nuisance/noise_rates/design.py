@@ -94,8 +94,7 @@ def design_audit(
     random_state
         Of the choice of rows within a cell. The score behind strata and guesses is that of `AuditNoiseRates()`.
     """
-    if guess is not None and not isinstance(guess, NoiseRates):
-        raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")
+    check_guess(guess)
     real_number("confidence", confidence, above=0, below=1)
     count, random = whole_number("strata", strata), as_generator(random_state)
     if len(np.unique(checked_log(log).labels)) < 2:
@@ -256,3 +255,9 @@ def _of_guess(table: Array, guess: NoiseRates) -> tuple[Array, Array]:
         slope = (by_joint - q[:, None] * sign * by_said) / of_label[:, None]
         per_row[:, label] = slope / np.sqrt(q * (1 - q))[:, None]
     return scaled.T @ scaled, per_row.reshape(2 * strata, 2 + strata)
+
+
+def check_guess(guess: Any) -> None:
+    """Refuse a guess of the noise rates that is none."""
+    if guess is not None and not isinstance(guess, NoiseRates):
+        raise ParameterError(f"guess must be a NoiseRates; got {type(guess).__name__}")

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from verirec.checks import real_number
+from verirec.checks import real_number, truth_value
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import SHORT, filled, over_parts, totals
 from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
-from verirec.formatting import short
 from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
@@ -61,9 +60,9 @@ class LogisticPropensity:
     def fit(self, log: FeedbackLog) -> Propensities:
         """Learn the coefficients, to a gradient below 1e-8 of its scale."""
         floor = default_floor(log_with_rows(log), self.floor)
-        if not isinstance(self.features, bool):
-            raise ParameterError(f"features must be True or False; got {short(self.features)}")
-        with_features = self.features and log.user_features is not None and log.item_features is not None
+        with_features = (
+            truth_value("features", self.features) and log.user_features is not None and log.item_features is not None
+        )
         l2 = float(with_features) if self.l2 is None else _checked_l2(self.l2)
         if with_features:
             with one_product_thread():

@@ -1,0 +1,58 @@
+"""Calls that ended in a raw exception, a foreign warning or a NaN without a word when they were found, each reduced."""
+
+from __future__ import annotations
+
+import pytest
+from torture.fuzz import judge, material
+from torture.fuzz.calls import Call
+
+LOG = {"log": "log_of()"}
+SCORES = {"predictions": "scores_of(log)", "log": "log"}
+FOUND = [
+    Call("vr.metrics.evaluate", LOG, {"scores": "scores_of(log)", "test_log": "log", "k": "torch.as_tensor(5)"}),
+    Call("vr.metrics.evaluate", LOG, {"scores": "scores_of(log)", "test_log": "log", "k": "scipy.sparse.eye(3)"}),
+    Call("vr.plan_labels", LOG, {"log": "log", "half_width": ".1", "recommenders": "scores_of(log)", "guess": "(1,)"}),
+    Call("vr.plan_labels", LOG, {"log": "log", "half_width": "1e-320", "recommenders": "scores_of(log)"}),
+    Call(
+        "vr.theory.lipschitz_constant", {}, {"constant": "2.", "rates": "vr.NoiseRates(.1, .2)", "tight": "np.eye(2)"}
+    ),
+    Call("vr.IdMap.of", {}, {"ids": "['a', 'b']", "from_text": "pd.NA"}),
+    Call("vr.estimate", LOG, {**SCORES, "noise_rates": "vr.NoiseRegion(.2, .1)", "survey": "object()"}),
+    Call("vr.simulate.world", {}, {"n_users": "5", "n_items": "6", "rank": "2**31"}),
+    Call(
+        "vr.methods.fit_path", LOG, {"method": "vr.methods.catalogue['mf']()", "log": "log", "values": "np.array(nan)"}
+    ),
+    Call(
+        "vr.read_log",
+        {},
+        {
+            "path": "written('l.csv', b'user,item,rating\\nu,i,1\\n')",
+            "user_features": "written('f.csv', b'user,x,x\\nu,1,1\\n')",
+        },
+    ),
+    Call("vr.sensitivity", LOG, {**SCORES, "gammas": "np.array(nan)"}),
+    Call(
+        "vr.methods.catalogue['mf']().fit",
+        LOG,
+        {"log": "log", "resume": "Broken()", "checkpoint": "written('c.safetensors', b'')"},
+    ),
+    Call(
+        "vr.selection_strength",
+        {"log": "log_of(5, 5, 11, 25)"},
+        {
+            "log": "log",
+            "survey": "survey_of(log, 4, 87, 'one class')",
+            "noise_rates": "vr.NoiseRates(.289, .234)",
+            "exclude": "log.select([0])",
+            "confidence": ".999",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("call", FOUND, ids=str)
+def test_it_is_a_defect_no_more(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    material.use_folder(tmp_path)
+    outcome = judge.judged(call)
+    assert outcome.kind in ("result", "refused"), outcome.detail
