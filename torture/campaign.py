@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 ROOT = Path(__file__).parents[1]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 MOST_FAILURES = 50
 """Failures that are kept in the file; all are counted."""
 
@@ -81,6 +83,11 @@ class Results:
             for name, one in found["campaigns"].items()
         }
         return cls(figures, found["about"])
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a process that imports this source, whatever is installed."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])} | more
 
 
 def revision() -> str:

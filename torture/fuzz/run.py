@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torture.campaign import ROOT, Figures
+from torture.campaign import ONE_THREAD, ROOT, Figures, environment
 from torture.fuzz.judge import LONGEST, PATIENCE
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 HANGS = 1.5 * PATIENCE * LONGEST
 """Seconds without a word after which a worker hangs: a call has so long, and then its reduction."""
 
@@ -49,9 +48,10 @@ class Worker:
     def start(self, first: int) -> None:
         """Start it at a number."""
         command = [sys.executable, "-m", "torture.fuzz.work", *map(str, (self.seed, first, self.step)), str(self.slot)]
-        environment = os.environ | ONE_THREAD | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, env=environment, cwd=ROOT)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self.errors, env=environment(**ONE_THREAD), cwd=ROOT
+        )
         self.heard = time.monotonic()
 
     def listen(self, figures: Figures) -> None:

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from torture.campaign import ROOT, Figures
-from torture.fuzz.run import ONE_THREAD
+from torture.campaign import ONE_THREAD, ROOT, Figures, environment
 from torture.kill.faults import Disk
 from torture.kill.jobs import JOBS, Job, contents, in_child, prepare, run_verb, words_of
 
@@ -35,8 +34,7 @@ REFUSED = 2
 def run(budget_seconds: float, seed: int) -> Figures:
     """Run the campaign in a process of its own, with one thread: forks of it are warm."""
     command = [sys.executable, "-m", "torture.kill.run", str(budget_seconds), str(seed)]
-    environment = os.environ | ONE_THREAD | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, cwd=ROOT, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(**ONE_THREAD), cwd=ROOT, check=True)
     found = json.loads(done.stdout)
     figures = Figures(seed, found["seconds"], found["counts"], found["tables"])
     for what, repeat in found["failures"]:
