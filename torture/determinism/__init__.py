@@ -1,0 +1,1 @@
+"""Determinism: the same bits whatever the threads, hash seeds, row order and workers; nearly so on other processors."""

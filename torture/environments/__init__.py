@@ -1,0 +1,1 @@
+"""Environments: the same commands under odd locales, homes, terminals, masks and streams."""
