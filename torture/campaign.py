@@ -33,6 +33,8 @@ class Figures:
     counts: dict[str, float] = field(default_factory=dict)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Parts that could not be run here, and why."""
 
     def add(self, name: str, number: float = 1) -> None:
         """Count something."""

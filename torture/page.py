@@ -12,6 +12,7 @@ import jinja2
 
 from torture.__main__ import FILE
 from torture.campaign import ROOT, Figures, Results
+from torture.determinism.run import TOLERANCE
 
 PAGE = ROOT / "docs" / "reliability.md"
 
@@ -50,6 +51,7 @@ def rendered(results: Results) -> str:
     return environment.from_string(template).render(
         results=results,
         table=table,
+        tolerance=TOLERANCE,
         count=lambda figures, name: f"{figures.counts.get(name, 0):,.0f}",
         share=lambda figures, part: f"{_share(figures, part):.0%}",
     )

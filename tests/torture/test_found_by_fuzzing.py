@@ -30,6 +30,25 @@ FOUND = [
             "user_features": "written('f.csv', b'user,x,x\\nu,1,1\\n')",
         },
     ),
+    Call("vr.sensitivity", LOG, {**SCORES, "gammas": "np.asarray([1]) * 1e300"}),
+    Call("vr.load_dataset", {}, {"name": "'yahoo-r3'", "download": "np.append(False, 0)"}),
+    Call(
+        "vr.estimate_ranking",
+        {"log": "log_of(3, 5, 5, 159)"},
+        {"scores": "scores_of(log)", "log": "log", "audit": "asked_of(vr.AuditSample, log, 10, 53)", "k": "1"},
+    ),
+    Call(
+        "vr.estimate",
+        {"log": "log_of(5, 8, 16, 795)"},
+        {
+            "predictions": "scores_of(log, 9, 'identity')",
+            "log": "log",
+            "survey": "survey_of(log, 41, 80, 'noisy')",
+            "audit": "asked_of(vr.AuditSample, log, 40, 6)",
+            "estimators": "'all'",
+            "loss": "'squared'",
+        },
+    ),
     Call("vr.sensitivity", LOG, {**SCORES, "gammas": "np.array(nan)"}),
     Call(
         "vr.methods.catalogue['mf']().fit",

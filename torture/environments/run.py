@@ -19,11 +19,13 @@ from pathlib import Path
 
 from torture.campaign import ONE_THREAD, Figures, environment
 from torture.environments.settings import SETTINGS, Setting
-from torture.kill.jobs import contents, prepare
+from torture.kill.jobs import TRAIN, contents, write_inputs
 
 LONG = 300
 """Users whose lists are longer than a pipe's buffer."""
 PATIENCE = 300
+LEAST = 3
+"""Commands, however late it is."""
 COMMANDS = {
     "recommend": ["recommend", "model", "--all-users", "-k", "3", "--out", "OUT/list.csv"],
     "long lists": ["recommend", "long", "--all-users", "-k", "5"],
@@ -45,7 +47,7 @@ def run(budget_seconds: float, seed: int) -> Figures:
         # One command in all settings, then the next: a short run has seen many settings.
         for place in range(len(COMMANDS)):
             for number, setting in enumerate(SETTINGS):
-                if time.monotonic() - started < budget_seconds:
+                if figures.counts.get("commands", 0) < LEAST or time.monotonic() - started < budget_seconds:
                     yard.trial(setting, [*COMMANDS][(place + number + seed) % len(COMMANDS)])
     figures.counts["settings"] = len(SETTINGS)
     figures.seconds = time.monotonic() - started
@@ -57,12 +59,13 @@ class _Yard:
 
     def __init__(self, home: Path, figures: Figures) -> None:
         self.home, self.figures = home, figures
-        before = Path.cwd()
-        prepare(home)
-        os.chdir(before)
+        write_inputs(home)
         _write_long_log(home)
         self.plain: dict[str, tuple[int, bytes, dict[str, str]]] = {}
-        self._command(["train", "long.csv", "--method", "mf", "--set", "dim=1", "--set", "epochs=1", "--out", "long"])
+        for words in (TRAIN, ["train", "long.csv", *TRAIN[2:-1], "long"]):
+            code, _, said = self._command(words)
+            if code:
+                raise RuntimeError(said.decode(errors="replace"))
 
     def _command(self, words: list[str], setting: Setting | None = None) -> tuple[int, bytes, bytes]:
         setting = setting or Setting("plain")

@@ -26,7 +26,7 @@ def run(budget_seconds: float, seed: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         workers = [Worker(seed, number, Path(folder, str(number))) for number in range(_cores())]
         try:
-            while time.monotonic() - started < budget_seconds:
+            while not figures.counts or time.monotonic() - started < budget_seconds:
                 for one in _ready(workers):
                     one.listen(figures)
                 for one in workers:

@@ -37,13 +37,19 @@ JOBS = (
 )  # fmt: skip
 
 
-def prepare(home: Path) -> None:
-    """Write what the verbs read."""
+TRAIN = ["train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epochs=2", "--out", "model"]
+
+
+def write_inputs(home: Path) -> None:
+    """Write what the verbs read, but for a model."""
     (home / "log.csv").write_text(ROWS)
     (home / "scores.csv").write_text(SCORES)
-    code, said = run_verb(
-        ["train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epochs=2", "--out", "model"], home
-    )
+
+
+def prepare(home: Path) -> None:
+    """Write what the verbs read."""
+    write_inputs(home)
+    code, said = run_verb(TRAIN, home)
     if code:
         raise RuntimeError(said)
 

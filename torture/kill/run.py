@@ -23,12 +23,17 @@ from typing import Any
 import numpy as np
 
 from torture.campaign import ONE_THREAD, ROOT, Figures, environment
+from torture.kill.disks import PAGE, remount, small_disk
 from torture.kill.faults import Disk
 from torture.kill.jobs import JOBS, Job, contents, in_child, prepare, run_verb, words_of
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO}
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 REFUSED = 2
+SHARES_OF_A_DISK = (0.0, 0.5, 0.9, 1.5)
+LARGE_DISK = 2**25
+LEAST = 3
+"""Kills, however late it is."""
 
 
 def run(budget_seconds: float, seed: int) -> Figures:
@@ -36,7 +41,8 @@ def run(budget_seconds: float, seed: int) -> Figures:
     command = [sys.executable, "-m", "torture.kill.run", str(budget_seconds), str(seed)]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(**ONE_THREAD), cwd=ROOT, check=True)
     found = json.loads(done.stdout)
-    figures = Figures(seed, found["seconds"], found["counts"], found["tables"])
+    figures = Figures(seed, found["seconds"], found["counts"], found["tables"], skipped=found["skipped"])
+    figures.counts.pop("failures", None)  # They are counted as they are entered.
     for what, repeat in found["failures"]:
         figures.fail(what, repeat)
     return figures
@@ -66,6 +72,11 @@ class Yard:
         """Remove what was written."""
         shutil.rmtree(self.out, ignore_errors=True)
         self.out.mkdir()
+
+    def out_of(self, job: Job) -> Path:
+        """Run a job undisturbed, and return where its output is."""
+        self.fill(job)
+        return self.out
 
     def fill(self, job: Job) -> None:
         """Put an earlier output there, so that there is something to lose."""
@@ -165,6 +176,35 @@ class Yard:
         self.check(job, before, what)
 
 
+def fill_disks(yard: Yard, until: float) -> None:
+    """Run every job on file systems that are too small for it, and then on one that is not; one job at least."""
+    for number, job in enumerate(JOBS):
+        if number and time.monotonic() > until:
+            return
+        needed = sum(file.stat().st_size for file in yard.out_of(job).rglob("*") if file.is_file())
+        row: dict[str, Any] = {"verb": job.name, "bytes of an output": needed, "disks": 0, "said so": 0}
+        for share in SHARES_OF_A_DISK:
+            size = max(PAGE, int(share * needed) // PAGE * PAGE)
+            with small_disk(yard.home, size) as refused:
+                if refused:
+                    yard.figures.skipped["full disks"] = refused
+                    return
+                before, yard.out = yard.out, yard.home / "disk" / "out"
+                yard.out.mkdir()
+                ended, said = yard.child(job)
+                text = json.loads(said).get("said", "") if said.startswith("{") else said
+                what = f"{job.name} on a disk of {size:,} bytes"
+                if ended not in (0, REFUSED) or (ended == REFUSED and len(text.strip().splitlines()) != 1):
+                    yard.figures.fail(f"{job.name}: exit code {ended}, {text[-300:]!r}", what)
+                remount(yard.home, LARGE_DISK)
+                yard.check(job, {}, what)
+                yard.out = before
+                row["disks"] += 1
+                row["said so"] += ended == REFUSED
+        yard.figures.add("full disks", row["disks"])
+        yard.figures.tables.setdefault("full disks", []).append(row)
+
+
 def _send(process: int, killer: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, killer)
@@ -180,11 +220,12 @@ def campaign(seconds: float, seed: int) -> Figures:
             # What is imported and compiled here need not be in the forks.
             run_verb(words_of(job, yard.out), yard.home)
             yard.clean(job)
+        fill_disks(yard, started + seconds / 4)
         for job in JOBS:
             if time.monotonic() - started < seconds / 2:
                 yard.fault(job)
         number = 0
-        while time.monotonic() - started < seconds:
+        while number < LEAST or time.monotonic() - started < seconds:
             yard.kill(number)
             number += 1
         os.chdir("/")
@@ -194,5 +235,5 @@ def campaign(seconds: float, seed: int) -> Figures:
 
 if __name__ == "__main__":
     found = campaign(float(sys.argv[1]), int(sys.argv[2]))
-    shown = {"seconds": found.seconds, "counts": found.counts, "tables": found.tables}
+    shown = {"seconds": found.seconds, "counts": found.counts, "tables": found.tables, "skipped": found.skipped}
     print(json.dumps(shown | {"failures": [(one.what, one.repeat) for one in found.failures]}))

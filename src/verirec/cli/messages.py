@@ -35,7 +35,7 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     >>> in_options("name it: true_label=...", {})
     'name it: true_label'
     >>> in_options("raise that by read_limits(rows=...)", {"limit": "--limit"})
-    'raise that by --limit rows=NUMBER'
+    'raise that by --limit=rows=NUMBER'
     """
 
     def spoken(hint: re.Match[str]) -> str:
@@ -47,4 +47,4 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
             return option
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
-    return _HINT.sub(spoken, _LIMIT.sub(r"--limit \1=NUMBER", message) if "limit" in options else message)
+    return _HINT.sub(spoken, _LIMIT.sub(r"--limit=\1=NUMBER", message) if "limit" in options else message)

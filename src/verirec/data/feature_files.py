@@ -59,7 +59,8 @@ def _read(file: Path, id_column: str) -> pa.Table:
     try:
         limits = current_limits()
         if ending == ".parquet":
-            check_parquet(file, pq.read_metadata(file))
+            metadata = pq.read_metadata(file)
+            check_parquet(file, metadata).check_rows(file, metadata.num_rows, "")
             return pq.read_table(file)
         table = pyarrow.csv.read_csv(
             file,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.limits import COMPRESSIONS
+from verirec.data.parquet_files import read_parquet
 from verirec.data.roles import Roles
 from verirec.data.tables import LogOptions
 from verirec.data.text_files import one_line, read_text, refuse_long_line
@@ -102,7 +103,7 @@ def read_columns(
     with told_in_one_line(file, ending, roles):
         settle = settling(file, roles, likely)
         if ending == ".parquet":
-            return _read_parquet(file, settle)
+            return read_parquet(file, settle)
         return read_text(file, settle, separator(ending, form), form, typed_header=ending == ".inter")
 
 

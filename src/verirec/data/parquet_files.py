@@ -32,6 +32,7 @@ def read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.T
     metadata = pq.read_metadata(file)
     schema = metadata.schema.to_arrow_schema()
     limits = check_parquet(file, metadata)
+    limits.check_rows(file, metadata.num_rows, "")
     settled = settle(schema.names)
     text = [name for name in (str(settled.user), str(settled.item)) if is_text(schema.field(name).type)]
     if not text:
@@ -68,11 +69,10 @@ def read_parquet(file: Path, settle: Callable[[list[str]], Roles]) -> tuple[pa.T
 
 
 def check_parquet(file: Path, metadata: Any) -> ReadLimits:
-    """Refuse a file by what its metadata say that it holds; returns the limits."""
+    """Refuse a file by what its metadata say that it holds, but for the memory of all its rows; returns the limits."""
     limits = current_limits()
     limits.check_columns(file, metadata.num_columns)
     limits.check_expansion(file, file.stat().st_size, _VALUE_BYTES * metadata.num_rows * min(3, metadata.num_columns))
-    limits.check_rows(file, metadata.num_rows, "")
     return limits
 
 

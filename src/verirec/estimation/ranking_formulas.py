@@ -109,6 +109,8 @@ def _doubly_robust(rows: Rows, gains: Array, of_user: float | Array) -> Influenc
 
 def _ratio(top: InfluenceExpansion, bottom: InfluenceExpansion) -> InfluenceExpansion:
     """Divide two estimates."""
+    if bottom.value == 0:
+        raise LabelError("no pair is liked by the labels as they are corrected: recall is not defined")
     value = top.value / bottom.value
 
     def effects(part: RowPart) -> Effects:

@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 _PROBE: Final = 0.25
 _FINE: Final = 0.01
 GAMMAS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+_LARGEST_GAMMA: Final = 1e12
+"""Beyond it the weights of some rows vanish beside those of others."""
 MOST_GAMMA: Final = 20.0
 DEFAULT_RATES: Final = np.linspace(0, 0.45, 19)
 
@@ -187,7 +189,7 @@ def sensitivity(
     pairs = LoggedPairs(log, as_propensities(propensities, log))
     if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes) or np.ndim(gammas) == 0:
         raise ParameterError(f"gammas must be numbers of at least 1; got {short(gammas)}")
-    factors = [real_number("gammas", gamma, above=1, closed=True) for gamma in gammas]
+    factors = [real_number("gammas", gamma, above=1, below=_LARGEST_GAMMA, closed=True) for gamma in gammas]
     several = isinstance(predictions, Mapping)
     named = named_entries("predictions", predictions) if several else {"recommender": predictions}
     if not named:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from verirec.checks import one_of, real_number
+from verirec.checks import one_of, real_number, truth_value
 from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
@@ -76,7 +76,7 @@ def load_dataset(
     """
     info = CATALOGUE[one_of("name", name, CATALOGUE)]
     rule = info.positive_from if positive_from is None else real_number("positive_from", positive_from)
-    home = data_home_folder(data_home) if download else existing_home(data_home)
+    home = data_home_folder(data_home) if truth_value("download", download) else existing_home(data_home)
     folder = find_dataset(info, home)
     if folder is None and download:
         folder = fetch_dataset(info, home)

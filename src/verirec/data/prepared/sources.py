@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from verirec.data.files import file_ending, read_columns, separator, settling, told_in_one_line
 from verirec.data.ids import is_text
+from verirec.data.limits import opened_text
+from verirec.data.parquet_files import check_parquet
 from verirec.data.roles import Roles
 from verirec.data.tables import is_integer_column
 from verirec.data.text_files import TextLayout
@@ -147,7 +149,7 @@ class Sources:
             self.form.broken.clear()
             layout = self._layout(file)
             try:
-                with pyarrow.csv.open_csv(file, **layout.options(pa.string(), others)) as opened:
+                with pyarrow.csv.open_csv(opened_text(file), **layout.options(pa.string(), others)) as opened:
                     for piece in _cut(opened, rows, done):
                         yield _compact_ids(piece.rename_columns(self.roles.names()), self.roles)
                         done += 1
@@ -171,7 +173,9 @@ def _kinds(file: Path, ending: str, roles: Roles, form: TextForm) -> tuple[Roles
     """Settle a file's columns, and name the type of each; a text file's have none until they are read."""
     if ending != ".parquet":
         return _text_layout(file, ending, roles, form).roles, {}
-    schema = pq.read_schema(file)
+    metadata = pq.read_metadata(file)
+    schema = metadata.schema.to_arrow_schema()
+    check_parquet(file, metadata)
     settled = settling(file, roles)(schema.names)
     return settled, {name: _kind(schema.field(name).type) for name in settled.names()}
 

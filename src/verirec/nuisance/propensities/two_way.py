@@ -97,7 +97,8 @@ class _System:
         rows_of_border, columns_of_border = self._solve(row_border, column_border)
         by_rows, by_columns = self.rows * row_border, self.columns * column_border
         left = float(self.rows @ row_border) - float(by_rows @ rows_of_border + by_columns @ columns_of_border)
-        shift = (total - float(by_rows @ row_step + by_columns @ column_step)) / left
+        # Where every chance has come to 0 or 1, nothing tells the intercept: it stays.
+        shift = (total - float(by_rows @ row_step + by_columns @ column_step)) / left if left > 0 else 0.0
         return row_step - shift * rows_of_border, column_step - shift * columns_of_border, shift
 
     @cached_property
