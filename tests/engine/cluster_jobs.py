@@ -14,8 +14,11 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
+import verirec as vr
 from verirec.engine import Ray
 from verirec.exceptions import VerirecError
+from verirec.training.solvers.sharded.crew import Crew
+from verirec.training.solvers.sweep import rows
 
 STORE = 80 << 20
 
@@ -35,6 +38,29 @@ def lose_a_node(cluster, node, engine):
             cluster.remove_node(node, allow_graceful=False)
     same = all(np.array_equal(one, two) for one, two in zip(found, expected, strict=True))
     return "the same" if same and len(found) == 10 else "other"
+
+
+def train(cluster, node, engine):
+    """End a node when its workers are asked for the sixth time, in the middle of a sweep."""
+    log = vr.simulate.world(130, 60, observed=0.06, random_state=0).log
+    rows.ROWS_A_PART, rows._ROWS_AN_ITEM = 40, 0
+    method, asked, ask = vr.methods.DRJL(epochs=3, dim=3, solver="sweep", validation=0), [], Crew.ask
+
+    def bits():
+        return [value.numpy().tobytes() for model in method.models_.values() for value in model.state_dict().values()]
+
+    def losing(crew, *given):
+        asked.append(len(crew.shards))
+        if len(asked) == 6:
+            cluster.remove_node(node, allow_graceful=False)
+        return ask(crew, *given)
+
+    method.fit(log)
+    expected = bits()
+    Crew.ask = losing
+    method.fit(log, engine=engine)
+    Crew.ask = ask
+    return "the same" if bits() == expected and (asked[0], asked[-1]) == (2, 1) else f"other, {asked}"
 
 
 def overflow(engine):
@@ -66,6 +92,8 @@ def main(folder):
         nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(2)]
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
         print("node lost:", lose_a_node(cluster, nodes[0], Ray()), flush=True)
+        nodes[0] = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+        print("node lost in training:", train(cluster, nodes[0], Ray()), flush=True)
         print("overflow:", overflow(Ray()), flush=True)
         cluster.remove_node(nodes[1], allow_graceful=False)
         print("no package:", without_package(cluster, folder), flush=True)

@@ -21,11 +21,12 @@ def test_jobs_on_several_nodes(tmp_path):
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": source},
-        timeout=240,
+        timeout=480,
         check=False,
     )
     told = dict(line.split(": ", 1) for line in run.stdout.splitlines() if ": " in line)
     assert told.get("node lost") == "the same", run.stdout + run.stderr[-2000:]
+    assert told.get("node lost in training") == "the same", run.stdout + run.stderr[-2000:]
     assert told["overflow"] == "the same"
     assert told["no package"].startswith("EngineError: the Ray worker on ")
     assert told["no package"].endswith("has no verirec to work with (there is none): install it there")

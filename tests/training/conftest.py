@@ -1,9 +1,10 @@
-"""Small tensors are trained on one thread, in the tests as in the loop."""
+"""Small tensors are trained on one thread, in the tests as in the loop; small logs in as many shards as large ones."""
 
 from __future__ import annotations
 
 import pytest
 
+from verirec.training.solvers.sweep import rows
 from verirec.training.threads import one_thread
 
 
@@ -11,3 +12,10 @@ from verirec.training.threads import one_thread
 def on_one_thread():
     with one_thread():
         yield
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Make eight shards of a small log; workers are told what they have."""
+    monkeypatch.setattr(rows, "ROWS_A_PART", 40)
+    monkeypatch.setattr(rows, "_ROWS_AN_ITEM", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from verirec.training.losses import LogLoss
+from verirec.training.correction import NoiseCorrection
+from verirec.training.data import Batch
 from verirec.training.solvers.sweep.arrays import large_array
 from verirec.training.solvers.sweep.factor_blocks import Blocks, Side
 from verirec.training.solvers.sweep.grid_gradient import GridGradient
@@ -138,14 +138,18 @@ class Shard:
         self.rows = Rows(SortedRows(starts, items, contents.shape), 1, parts=[slice(0, n_users)])
         self.idle = torch.from_numpy(np.flatnonzero(np.diff(starts) == 0))
         self.blocks, self.scale = blocks, contents.scale
-        weights = owned(contents.weights)
-        self.imputation = weights if contents.imputation is None else owned(contents.imputation)
-        self.targets = RowTargets(self.rows, _NOTHING, weights, (0.0, 1.0))
+        self.weights = owned(contents.weights)
+        self.imputation = self.weights if contents.imputation is None else owned(contents.imputation)
         self.sums: ItemSums | None = None
 
-    def label(self, labels: Array, extremes: tuple[float, float]) -> None:
-        """Take labels, and the smallest and largest of all rows of the log."""
-        self.targets = replace(self.targets, labels=owned(labels), extremes=extremes)
+    def label(self, labels: Array, correction: NoiseCorrection, extremes: tuple[float, float]) -> None:
+        """Take labels, how to correct them, and the smallest and largest corrected one of all rows of the log."""
+        self.labels, self.correction, self.extremes = owned(labels), correction, extremes
+
+    def _targets(self) -> RowTargets:
+        """Return corrected labels and weights: made when they are needed, they take four bytes a row and not one."""
+        batch = Batch(*(_NOTHING,) * 3, self.labels, *(_NOTHING,) * 3, density=0.0)
+        return RowTargets(self.rows, self.correction.labels(batch), self.weights, self.extremes)
 
     def hear(self, name: str, news: ItemNews) -> None:
         """Take note of what a model is like now; its items have been put in place."""
@@ -160,9 +164,9 @@ class Shard:
         """Improve users on the loss of their rows, and start on the items: see `Sweeper.on_rows`."""
         blocks, rows = self.blocks[name], self.rows
         if name == "prediction":
-            loss: Any = self.targets.cross_entropy()
+            loss: Any = self._targets().cross_entropy()
         else:
-            loss = self.targets.squares(self.blocks["prediction"], LogLoss(), self._imputation_weights)
+            loss = self._targets().squares(self.blocks["prediction"], self.correction.loss, self._imputation_weights)
         above = loss.above(rows.logits(blocks))
         rows.descend(blocks.sides[0], 0, above, damping)
         then = loss.above(above.logits)
@@ -187,7 +191,7 @@ class Shard:
         blocks, rows = self.blocks["prediction"], self.rows
         imputed = torch.tensor(0.0 if label is None else label)
         logits = _NOTHING if label is not None else rows.logits(self.blocks["imputation"])
-        linear = self.targets.linear(lambda part: imputed if label is not None else torch.sigmoid(logits[part]))
+        linear = self._targets().linear(lambda part: imputed if label is not None else torch.sigmoid(logits[part]))
         side, of_g = blocks.sides[0], blocks.users if label is not None else self.blocks["imputation"].users
         own = grid.on(blocks.users, of_g)
         was = [

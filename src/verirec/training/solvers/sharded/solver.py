@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import Final
 
 import torch
 from torch import Tensor
 
+from verirec.engine.base import Engine
 from verirec.exceptions import WorkerEndedError
-from verirec.training.correction import NoiseCorrection
+from verirec.training.correction import NoCorrection, NoiseCorrection, Surrogate
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import ImputedLabels, PseudoLabels
@@ -23,9 +25,7 @@ from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 from verirec.training.solvers.sweep.solver import SweepSolver
-
-if TYPE_CHECKING:
-    from verirec.engine.base import Engine
+from verirec.training.solvers.sweep.targets import RowTargets
 
 _ATTEMPTS: Final = 5
 """Times that a sweep is run in which workers are lost."""
@@ -108,10 +108,21 @@ class ShardedSolver(SweepSolver):
         layouts = {name: _layout(factors) for name, factors in self.factors.items()}
         return [(worker.load, (contents, layouts)), *self._labels_of(number)]
 
+    def _targets(self) -> RowTargets:
+        """Return the weights, and the extremes of the labels: workers correct the labels that they have."""
+        known = self._targets_of is self.objective.correction
+        found = super()._targets()
+        if not known:
+            self._kept = replace(found, labels=torch.empty(0))
+        return found
+
     def _labels_of(self, number: int) -> Setup:
-        starts, part, targets = self.sweeper.rows.sorted.starts, self.parts[number], self._targets()
-        labels = targets.labels[int(starts[part.start]) : int(starts[part.stop])]
-        return [(worker.label, (labels.numpy(), targets.extremes))]
+        starts, part, correction = self.sweeper.rows.sorted.starts, self.parts[number], self.objective.correction
+        labels = self.sweeper.batch.labels
+        if isinstance(correction, Surrogate) and correction.by_row is not None:
+            labels, correction = correction.by_row, NoCorrection(correction.loss)
+        own = labels[int(starts[part.start]) : int(starts[part.stop])]
+        return [(worker.label, (own.numpy(), correction, self._targets().extremes))]
 
     def _users_of(self, number: int) -> Setup:
         users = {name: factors.users[self.parts[number]].numpy() for name, factors in self.factors.items()}

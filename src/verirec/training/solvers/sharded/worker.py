@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from verirec.training.correction import NoiseCorrection
 from verirec.training.solvers.sharded.shard import (
     Array,
     ItemNews,
@@ -50,9 +51,9 @@ def load(state: State, number: int, contents: RowContents, layouts: Mapping[str,
     state.setdefault("shards", {})[number] = Shard(contents, blocks)
 
 
-def label(state: State, number: int, labels: Array, extremes: tuple[float, float]) -> None:
+def label(state: State, number: int, labels: Array, correction: NoiseCorrection, extremes: tuple[float, float]) -> None:
     """Take the labels of a shard's rows."""
-    state["shards"][number].label(labels, extremes)
+    state["shards"][number].label(labels, correction, extremes)
 
 
 def place_users(state: State, number: int, users: Mapping[str, Array]) -> None:
