@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -78,8 +79,33 @@ def made_solver(log: FeedbackLog, dim: int, engine: Any) -> ShardedSolver:
 
 
 def spent(state: dict[str, Any]) -> tuple[float, int]:
-    """Return CPU seconds and the largest memory of a worker."""
-    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Return CPU seconds and the number of a worker's process."""
+    return time.process_time(), os.getpid()
+
+
+class Watch(threading.Thread):
+    """Looks at the memory of processes: the most that is their own, of each and of all at once.
+
+    Parameters
+    ----------
+    driver, workers
+        Numbers of the processes. Files that are mapped are not their own: such memory can be had back.
+    """
+
+    def __init__(self, driver: int, workers: list[int]) -> None:
+        super().__init__(daemon=True)
+        self.driver, self.workers, self.most, self.over = driver, workers, Counter[str](), threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(0.05):
+            driver, *others = (_own(number) for number in (self.driver, *self.workers))
+            seen = {"driver_memory": driver, "worker_memory": max(others), "memory": driver + sum(others)}
+            self.most |= Counter(seen)
+
+
+def _own(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return 1024 * int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1])
 
 
 def counted() -> Counter[str]:
@@ -107,6 +133,8 @@ def measured(rows: int, users: int, items: int, dim: int, engine: str, workers: 
         solver, traffic = made_solver(log, dim, where), counted()
         solver._bring_up_to_date()
         hosts = list(solver.crew.shards)
+        watch = Watch(os.getpid(), [host.begin(spent)()[1] for host in hosts])
+        watch.start()
         for sweep in range(SWEEPS):
             before = [host.begin(spent)() for host in hosts]
             traffic.clear()
@@ -114,6 +142,7 @@ def measured(rows: int, users: int, items: int, dim: int, engine: str, workers: 
             losses = list(solver.train_epoch(sweep, lambda make_batch: solver.objective.correction))
             found = {"driver": time.process_time() - here, "wall": time.perf_counter() - clock, **traffic}
         after = [host.begin(spent)() for host in hosts]
+        watch.over.set()
         solver.close()
         return {
             "rows": len(log),
@@ -124,8 +153,7 @@ def measured(rows: int, users: int, items: int, dim: int, engine: str, workers: 
             "workers": len(hosts),
             "shards": solver.crew.count,
             "shard_seconds": sum(end[0] - start[0] for end, start in zip(after, before, strict=True)),
-            "worker_memory": max(one[1] for one in after),
-            "driver_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            **watch.most,
             "loss": float(losses[0]["loss"]),
             "factors": float(solver.factors["prediction"].items.double().sum()),
             **found,

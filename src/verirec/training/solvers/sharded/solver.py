@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
 
-from verirec.engine.base import Engine
 from verirec.exceptions import WorkerEndedError
-from verirec.training.correction import NoCorrection, NoiseCorrection, Surrogate
-from verirec.training.data import TrainingData
-from verirec.training.learner import Learners
-from verirec.training.objective import ImputedLabels, PseudoLabels
-from verirec.training.solvers import AfterPrediction
 from verirec.training.solvers.sharded import worker
 from verirec.training.solvers.sharded.crew import Crew, Setup
 from verirec.training.solvers.sharded.elsewhere import ItemSumsElsewhere, LinearElsewhere
-from verirec.training.solvers.sharded.shard import ItemNews, Layout, RowContents
+from verirec.training.solvers.sharded.shard import ItemNews
+from verirec.training.solvers.sharded.source import ShardSource
 from verirec.training.solvers.sweep.descent import descend_together
-from verirec.training.solvers.sweep.factor_blocks import FactorBlocks
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares, largest_curvature
 from verirec.training.solvers.sweep.solver import SweepSolver
 from verirec.training.solvers.sweep.targets import RowTargets
+
+if TYPE_CHECKING:
+    from verirec.engine.base import Engine
+    from verirec.training.correction import NoiseCorrection
+    from verirec.training.data import TrainingData
+    from verirec.training.learner import Learners
+    from verirec.training.objective import ImputedLabels, PseudoLabels
+    from verirec.training.solvers import AfterPrediction
 
 _ATTEMPTS: Final = 5
 """Times that a sweep is run in which workers are lost."""
@@ -49,6 +51,7 @@ class ShardedSolver(SweepSolver):
     ) -> None:
         super().__init__(objective, models, data, 1, damping)
         self.parts = self.sweeper.rows.parts
+        self.source = ShardSource(self.sweeper.rows.sorted, self.sweeper.batch, self.parts)
         self.crew = Crew(engine, len(self.parts), self._rows_of)
         self._labelled_by: NoiseCorrection | None = None
         self._shifts = dict.fromkeys(self.factors, 0.0)
@@ -87,26 +90,8 @@ class ShardedSolver(SweepSolver):
             self._labelled_by = self._targets_of
 
     def _rows_of(self, number: int) -> Setup:
-        """Return what gives a worker the rows of a shard."""
-        part, rows, batch, imputed = self.parts[number], self.sweeper.rows.sorted, self.sweeper.batch, None
-        starts = rows.starts[part.start : part.stop + 1]
-        own = slice(int(starts[0]), int(starts[-1]))
-        weights, scale = self._targets().weights, 1.0
-        weights = weights[own] if weights.ndim else weights
-        if self.objective.imputed is not None and self.objective.learns_labels:
-            given = self.objective.imputed.weights(batch.weights[own])
-            imputed = None if given.data_ptr() == weights.data_ptr() else given
-            scale = float(self.objective.imputed.scale)
-        contents = RowContents(
-            starts - starts[0],
-            rows.items[own],
-            (part.stop - part.start, rows.shape[1]),
-            weights.numpy(),
-            None if imputed is None else imputed.numpy(),
-            scale,
-        )
-        layouts = {name: _layout(factors) for name, factors in self.factors.items()}
-        return [(worker.load, (contents, layouts)), *self._labels_of(number)]
+        """Return what gives a worker the rows and the labels of a shard."""
+        return [*self.source.contents(number, self.objective, self.factors), *self._labels_of(number)]
 
     def _targets(self) -> RowTargets:
         """Return the weights, and the extremes of the labels: workers correct the labels that they have."""
@@ -117,12 +102,7 @@ class ShardedSolver(SweepSolver):
         return found
 
     def _labels_of(self, number: int) -> Setup:
-        starts, part, correction = self.sweeper.rows.sorted.starts, self.parts[number], self.objective.correction
-        labels = self.sweeper.batch.labels
-        if isinstance(correction, Surrogate) and correction.by_row is not None:
-            labels, correction = correction.by_row, NoCorrection(correction.loss)
-        own = labels[int(starts[part.start]) : int(starts[part.stop])]
-        return [(worker.label, (own.numpy(), correction, self._targets().extremes))]
+        return self.source.labels(number, self.objective, self._targets().extremes)
 
     def _users_of(self, number: int) -> Setup:
         users = {name: factors.users[self.parts[number]].numpy() for name, factors in self.factors.items()}
@@ -173,8 +153,3 @@ class ShardedSolver(SweepSolver):
         self._shifts[name] = self.factors[name].centre()
         self.sweeper.measure(self.factors[name], before)
         self._unheard.add(name)
-
-
-def _layout(factors: FactorBlocks) -> Layout:
-    users, items = factors.sides
-    return Layout(factors.users.shape[1], (users.columns, items.columns), (users.ridge.numpy(), items.ridge.numpy()))

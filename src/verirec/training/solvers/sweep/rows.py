@@ -32,12 +32,17 @@ _LARGE_PART: Final = 1 << 20
 _MORE_ROWS_AN_ITEM: Final = 16
 
 
-def user_parts(rows: SortedRows) -> list[slice]:
-    """Return users in parts of about as many rows; they depend on the log alone, not on who works on them."""
-    n_items = rows.shape[1]
-    few = len(rows) // max(ROWS_A_PART, _ROWS_AN_ITEM * n_items)
-    many = len(rows) // max(_LARGE_PART, _MORE_ROWS_AN_ITEM * n_items)
-    return rows.parts(max(1, min(_PARTS, few), min(_MORE_PARTS, many)))
+def part_count(rows: int, n_items: int) -> int:
+    """Return in how many parts the users of a log are: it depends on the log alone, not on who works on them.
+
+    Examples
+    --------
+    >>> part_count(10_000, 500), part_count(10**6, 2_000), part_count(10**8, 10**5)
+    (1, 8, 62)
+    """
+    few = rows // max(ROWS_A_PART, _ROWS_AN_ITEM * n_items)
+    many = rows // max(_LARGE_PART, _MORE_ROWS_AN_ITEM * n_items)
+    return max(1, min(_PARTS, few), min(_MORE_PARTS, many))
 
 
 def compiled_rows() -> ModuleType | None:
@@ -64,7 +69,7 @@ class Rows:
     compiled
         Whether to use numba, where it is there.
     parts
-        Of the users; by default those of `user_parts`.
+        Of the users; by default `part_count` of about as many rows each.
     """
 
     def __init__(
@@ -75,7 +80,7 @@ class Rows:
         self.sorted = rows
         self.compiled = compiled_rows() if compiled else None
         self.walks: Any = torch_rows if self.compiled is None else self.compiled
-        self.parts = user_parts(rows) if parts is None else parts
+        self.parts = rows.parts(part_count(len(rows), rows.shape[1])) if parts is None else parts
         self.pool = Pool(max(1, min(threads, len(self.parts))))
         starts = rows.starts
         self.row_parts = [
