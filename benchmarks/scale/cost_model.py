@@ -8,7 +8,8 @@ CPU seconds of a sweep of OME-DR are taken to be sums of what rows, users and it
     shards:  a R + b U + c S M        driver:  d U + e M
 
 for R rows, U users, M items and S shards, with constants of at least 0 that fit the measured ones by least squares of
-relative errors. What is sent and kept in memory follows from the sizes of arrays, and is held against what was counted.
+relative errors. What is sent and kept in memory follows from the sizes of arrays; what is sent is held against counts.
+Times that the page looks ahead to go by the least and the most CPU time a row that was measured, not by the constants.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import jinja2
@@ -115,24 +117,21 @@ def _left(own: list[int], count: int) -> int:
 
 @dataclass(frozen=True)
 class Costs:
-    """Constants: nanoseconds of CPU time, and bytes of a process with nothing in it."""
+    """Constants: nanoseconds of CPU time."""
 
     row: float
     user: float
     item_of_shard: float
     user_here: float
     item_here: float
-    process: float
 
     @classmethod
     def fitted(cls, found: list[dict[str, Any]]) -> Costs:
         shards = [[one["rows"], one["users"], one["items"] * one["shards"]] for one in found]
         here = [[one["users"], one["items"]] for one in found]
-        empty = min(one["worker_memory"] - size_of(one).at_worker for one in found)
         return cls(
             *_least_squares(shards, [one["shard_seconds"] for one in found]),
             *_least_squares(here, [one["driver"] for one in found]),
-            process=empty,
         )
 
     def shard_seconds(self, size: Size) -> float:
@@ -144,10 +143,47 @@ class Costs:
         """CPU seconds of the driver in a sweep."""
         return (self.user_here * size.users + self.item_here * size.items) * 1e-9
 
-    def sweep_seconds(self, size: Size) -> float:
-        """Seconds of a sweep where each worker has a core, and messages go one after the other."""
-        moving = (size.sent + size.received) / BANDWIDTH
-        return self.shard_seconds(size) / size.hosts + self.driver_seconds(size) + moving
+
+@dataclass(frozen=True)
+class Pace:
+    """CPU time of a row in the shards, and of a user or an item in the driver: nanoseconds."""
+
+    row: float
+    here: float
+
+    @classmethod
+    def of(cls, one: dict[str, Any]) -> Pace:
+        return cls(1e9 * one["shard_seconds"] / one["rows"], 1e9 * one["driver"] / (one["users"] + one["items"]))
+
+    @classmethod
+    def ends(cls, found: list[dict[str, Any]]) -> tuple[Pace, Pace]:
+        """Return the least and the most of what was measured."""
+        paces = [cls.of(one) for one in found]
+        rows, here = [one.row for one in paces], [one.here for one in paces]
+        return cls(min(rows), min(here)), cls(max(rows), max(here))
+
+    def shards(self, size: Size) -> float:
+        """Seconds of the shards in a sweep, a core for each worker."""
+        return 1e-9 * self.row * size.rows / size.hosts
+
+    def driver(self, size: Size) -> float:
+        """Seconds of the driver in a sweep."""
+        return 1e-9 * self.here * (size.users + size.items)
+
+    def sweep(self, size: Size) -> float:
+        """Seconds of a sweep, messages one after the other."""
+        return self.shards(size) + self.driver(size) + messages(size)
+
+
+def messages(size: Size) -> float:
+    """Seconds that messages take in a sweep."""
+    return (size.sent + size.received) / BANDWIDTH
+
+
+def crossing(pace: Pace, size: Size) -> int | None:
+    """Return from how many workers on messages take longer than the shards; `None` if they never do."""
+    sizes = (replace(size, workers=workers) for workers in range(1, size.shards + 1))
+    return next((one.workers for one in sizes if messages(one) > pace.shards(one)), None)
 
 
 def _least_squares(terms: list[list[float]], seconds: list[float]) -> Iterator[float]:
@@ -179,11 +215,15 @@ def section(found: list[dict[str, Any]]) -> str:
     sizes = [Size(*job, workers) for job in FOLLOWED for workers in WORKERS]
     return template.render(
         costs=costs,
-        fitted=[(one, size_of(one)) for one in fitted],
-        checked=checked,
+        fitted=[(SimpleNamespace(**one), size_of(one)) for one in fitted],
+        checked=SimpleNamespace(**checked),
         size=size_of(checked),
-        large=[(one, size_of(one)) for one in found[len(FITTED) + 1 :]],
+        large=[(SimpleNamespace(**one), size_of(one)) for one in found[len(FITTED) + 1 :]],
         sizes=sizes,
+        ends=[Size(*job, WORKERS[-1]) for job in FOLLOWED],
+        crossing=crossing,
+        messages=messages,
+        paces=Pace.ends(found),
         row_at_worker=ROW_AT_WORKER,
         row_at_driver=ROW_AT_DRIVER,
         dim=DIM,
