@@ -26,9 +26,9 @@ test-all: lint
 test-plain: $(VENV)/.dev
 	ATEN_CPU_CAPABILITY=default $(PYTEST) tests/losses tests/models tests/training tests/methods/test_method_losses.py
 
-# Adapters against the real libraries, each in an environment of its own: their needs differ, and some are behind. LightFM, whose
+# Adapters and trackers against the real libraries, each in an environment of its own: their needs differ, and some are behind. LightFM, whose
 # package no longer builds by itself, is tested where somebody has built it.
-LIBRARIES ?= lenskit cornac rectools recbole
+LIBRARIES ?= lenskit cornac rectools recbole mlflow
 OLDER     := numpy<2 pandas<3 scipy<1.14 pyarrow<21 setuptools<80
 test-adapters: $(BIN)/python
 	@mkdir -p .adapters && grep '^torch==' constraints.txt > .adapters/torch.txt
@@ -37,7 +37,8 @@ test-adapters: $(BIN)/python
 	  echo "$$library"; $(BIN)/python -m venv .adapters/$$library; \
 	  env -u PIP_BUILD_CONSTRAINT PIP_CONSTRAINT=.adapters/torch.txt .adapters/$$library/bin/pip install --quiet \
 	    --editable . pytest hypothesis sybil $$library $$older; \
-	  .adapters/$$library/bin/python -m pytest tests/adapters/test_other_libraries.py -k $$library; \
+	  .adapters/$$library/bin/python -m pytest -k $$library \
+	    tests/adapters/test_other_libraries.py tests/assessment/test_tracking.py; \
 	done
 
 lint: $(VENV)/.dev

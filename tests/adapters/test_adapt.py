@@ -15,12 +15,12 @@ from verirec.data import as_predictions
 from verirec.data.top_lists import TopLists
 from verirec.exceptions import (
     AdapterError,
+    ColdStartWarning,
     ColumnError,
     NotFittedError,
     PredictionError,
     ScoreWarning,
     UnknownIdError,
-    UnknownIdWarning,
 )
 
 implicit = pytest.importorskip("implicit", reason="implicit is not installed: pip install implicit")
@@ -74,9 +74,15 @@ def test_ids_of_a_models_rows_and_columns_are_matched_with_the_logs(als):
 
 def test_a_model_knows_users_that_the_log_does_not_have(als):
     part = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=50, n_items=40)
-    with pytest.warns(UnknownIdWarning, match="10 users"):
-        found = vr.adapt(als, part, user_ids=np.arange(60), item_ids=np.arange(40))
-    assert found.predictions.user_factors.shape == (50, 8)
+    found = vr.adapt(als, part, user_ids=np.arange(60), item_ids=np.arange(40))
+    assert found.predictions.user_factors.tolist() == als.user_factors[:50].tolist()
+
+
+def test_a_user_that_the_model_does_not_know_is_scored_as_its_mean_user(als):
+    more = vr.FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=61, n_items=40)
+    with pytest.warns(ColdStartWarning, match=r"Squares does not know 1 of the log's 61 users \(first: 60\)"):
+        found = as_predictions(vr.adapt(als, more, user_ids=np.arange(60)), 61, 40).block(np.arange(61), np.arange(40))
+    assert found[60] == pytest.approx(found[:60].mean(axis=0), rel=1e-4, abs=1e-6)
 
 
 def test_estimate_calibrates_a_models_scores_by_rows_set_apart_and_says_so(als):
@@ -196,11 +202,11 @@ REFUSED = {
     ),
     "ids of another kind": (
         lambda: vr.adapt(fitted(MODELS["als"]), NAMED, user_ids=np.arange(60)), UnknownIdError,
-        r"AlternatingLeastSquares: user_ids: integers \(first: 0\) where the catalogue has strings",
+r"AlternatingLeastSquares: the log's user ids: strings \(first: 'ann'\) where the catalogue has integers",
     ),
-    "a user that the model lacks": (
-        lambda: vr.adapt(fitted(MODELS["als"]), NAMED, user_ids=["bob", *map(str, range(59))]), UnknownIdError,
-        r"AlternatingLeastSquares: user_ids lack 1 of the log's 2 users; the first is 'ann'",
+    "other users": (
+        lambda: vr.adapt(fitted(MODELS["als"]), NAMED, user_ids=list(map(str, range(60)))), UnknownIdError,
+        r"Squares knows none of the log's 2 users: the first of its own is '0', of the log's 'ann'",
     ),
     "classifier not fitted": (lambda: vr.adapt(LogisticRegression(), LOG), NotFittedError, "^scikit-learn .* fit"),
     "regression": (
@@ -226,7 +232,6 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::verirec.exceptions.UnknownIdWarning")
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_read_is_refused_in_one_line_that_names_both_sides(case):
     act, error, message = REFUSED[case]

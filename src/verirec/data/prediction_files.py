@@ -133,7 +133,7 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
     for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
         ids = parts.pop(f"{side}_ids", None)
         if ids is not None:
-            order = lined_up(ids, catalogue, side, name)
+            order = _order(ids, catalogue, side, name)
             for part in (f"{side}_factors", f"{side}_constants"):
                 if part in parts:
                     if parts[part].ndim == 0 or len(parts[part]) != len(ids):
@@ -148,7 +148,7 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
     return Factors(**options)
 
 
-def lined_up(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str) -> npt.NDArray[np.int32]:
+def _order(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str) -> npt.NDArray[np.int32]:
     """Return where in the ids of a file, or a model, each of a log's is; those that the log lacks are left out."""
     own = IdMap.in_order(ids, name=f"{side}_ids")
     unknown = np.flatnonzero(catalogue.find(own.arrow(), name=f"{name}: {side}_ids") < 0)
