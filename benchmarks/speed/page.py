@@ -121,6 +121,14 @@ def _figure(now: Results, case: str, of: str | None = None) -> str:
     return number(one.least(one.ours, "cpu") if of is None else one.ratio(of, "cpu"))
 
 
+def _ratio(now: Results, case: str, one: str, other: str) -> str:
+    """Show the ratio of two contenders' CPU seconds, whichever is judged."""
+    found = now.cases.get(case)
+    if found is None or not {one, other} <= found.rounds.keys():
+        return "?"
+    return number(found.least(one, "cpu") / found.least(other, "cpu"))
+
+
 def _nanoseconds(now: Results, case: str) -> str:
     """Show a case's CPU nanoseconds a row, or a pair, whatever it has many of."""
     one = now.cases.get(case)
@@ -139,6 +147,7 @@ def rendered(template: str, now: Results, before: Results | None) -> str:
         goals=goals(now, comparable),
         table=lambda group: group_table(now, comparable, group),
         figure=partial(_figure, now),
+        ratio=partial(_ratio, now),
         nanoseconds=partial(_nanoseconds, now),
     )
 

@@ -120,6 +120,11 @@ class Results:
         return [name for name, one in self.cases.items() if one.busy >= 0.1]
 
     @property
+    def busiest(self) -> float:
+        """The largest share of the machine that others used while one of these cases was measured."""
+        return max((one.busy for one in self.cases.values()), default=0.0)
+
+    @property
     def revisions(self) -> list[str]:
         """All revisions of these cases, in the order in which they were measured."""
         return list(dict.fromkeys(one.revision for one in self.cases.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -127,6 +128,7 @@ def test_a_busy_machine_is_told():
     one = result([1.0, 2.0])
     one.rounds["ours"]["others"] = [0.3, 0.0]
     assert results(one, result([1.0], name="group/calm")).busy == ["group/one"]
+    assert results(one, result([1.0], name="group/calm")).busiest == one.busy
 
 
 def test_a_file_keeps_all_and_takes_in_more(tmp_path):
@@ -219,6 +221,19 @@ def test_a_machine_has_no_name():
 def test_examples_hold(module):
     assert doctest.testmod(module).attempted
     assert not doctest.testmod(module).failed
+
+
+def test_prose_has_ratios_of_any_two_contenders_and_figures_by_row():
+    rounds = {name: {"cpu": [cpu], "wall": [1.0]} for name, cpu in (("a", 3.08), ("b", 2.0), ("c", 0.5))}
+    found = results(replace(result([1.0], name="plan/rates"), rounds=rounds))
+    text = """{{ ratio("plan/rates", "b", "c") }} {{ ratio("plan/rates", "b", "d") }} {{ nanoseconds("plan/rates") }}"""
+    assert page.rendered(text, found, None) == "4.00 ? 1,000"
+
+
+def test_cases_that_prose_divides_say_by_what():
+    asked = re.findall(r'nanoseconds\("([^"]+)"\)', (page.ROOT / "benchmarks/speed/speed.md.jinja").read_text())
+    assert asked
+    assert all(CASES[name].units > 1 for name in asked)
 
 
 def test_what_was_not_measured_is_null_in_the_file_and_not_a_number_when_read(tmp_path):
