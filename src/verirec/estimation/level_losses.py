@@ -50,7 +50,7 @@ class LevelLosses(CellLosses):
             kept = None if clip is None else real_number("clip", clip, above=0, below=1 / len(log.levels))
             values = as_distributions(predictions, log.n_users, log.n_items, len(log.levels))
             return cls(values, judged, kept, counts_grid)
-        if _are_distributions(predictions, log):
+        if _are_distributions(predictions):
             raise PredictionError(
                 f"the {judged.name} loss judges predicted stars, one number a pair; these predictions are "
                 f"distributions over {len(log.levels)} levels: take log or rps, or their means"
@@ -110,6 +110,6 @@ class LevelLosses(CellLosses):
             )
 
 
-def _are_distributions(predictions: Any, log: FeedbackLog) -> bool:
+def _are_distributions(predictions: Any) -> bool:
     """Tell whether predictions are an array with an axis of levels, which no loss of stars takes."""
     return isinstance(predictions, Distributions) or getattr(predictions, "ndim", 2) == 3
