@@ -302,7 +302,7 @@ class FeedbackLog:
         """A checksum of pairs and labels, the same in any process: two logs that differ in it are not the same."""
         checksum = 0
         for column in (self.users, self.items, self.labels):
-            checksum = zlib.crc32(column.tobytes(), checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(column).data, checksum)
         return checksum
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.threads import mapped
+from verirec.scratch import long_array
 
 _PART: Final = 1 << 20
 """Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
@@ -51,7 +52,7 @@ def filled(
     >>> filled(lambda part: np.arange(part.start, part.stop) / 2, 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    whole = np.empty((*columns, length))
+    whole = long_array((*columns, length))
 
     def fill(part: slice) -> None:
         whole[..., part] = function(part)
@@ -75,3 +76,17 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
         sums += np.bincount(positions[part], weights=values[part], minlength=size)
     return sums
+
+
+def counts(positions: npt.NDArray[np.integer[Any]], size: int) -> npt.NDArray[np.int64]:
+    """Count how often each position occurs, shape (size,), without a copy of all positions.
+
+    Examples
+    --------
+    >>> counts(np.array([0, 2, 0]), 3).tolist()
+    [2, 0, 1]
+    """
+    found = np.zeros(size, np.int64)
+    for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
+        found += np.bincount(positions[part], minlength=size)
+    return found

@@ -16,6 +16,7 @@ from verirec.data.predictions import LinkedFactors
 from verirec.engine import Engine, current_engine
 from verirec.exceptions import PredictionError
 from verirec.losses import LevelLoss, Loss
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -139,11 +140,14 @@ class CellLosses:
         """Count the pairs whose prediction the clip changes."""
         if self.clip is None:
             return 0
-        raw = self.predictions.cells(users, items)
-        return int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
+        total = 0
+        for part in parts_of(len(users), size=SHORT):
+            raw = self.predictions.cells(users[part], items[part])
+            total += int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
+        return total
 
     def _by_parts(self, users: Positions, items: Positions) -> tuple[Array, Array]:
-        negative = np.empty(len(users))
+        negative = long_array(len(users))
 
         def differences(part: slice) -> Array:
             negative[part], difference = self.cells(users[part], items[part])
@@ -180,5 +184,5 @@ def far_outside(values: Array) -> bool:
 
 def worse_than_a_coin(errors: Array, coins: Array) -> bool:
     """Tell whether losses are larger on average than those of a coin, beyond chance."""
-    worse = errors - coins
+    worse = each(np.subtract, errors, coins)
     return bool(worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import totals
+from verirec.data.parts import SHORT, over_parts, totals
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
@@ -27,6 +27,7 @@ from verirec.exceptions import (
     warn_caller,
 )
 from verirec.losses import NoiseRegion
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -134,10 +135,16 @@ def known_by_heart(rows: Rows) -> bool:
     """Tell whether predictions part the logged labels without an error: every like above every dislike."""
     if rows.log.levels is not None:
         return _best_everywhere(rows)
-    liked = rows.log.labels == 1
-    if min(int(liked.sum()), int((~liked).sum())) < FEW:
+    labels, differences = rows.log.labels, rows.difference
+    if not FEW <= int(labels.sum()) <= len(labels) - FEW:
         return False
-    return bool(rows.difference[liked].max() < rows.difference[~liked].min())
+
+    def ends(at: slice) -> tuple[float, float]:
+        liked = labels[at] == 1
+        return differences[at][liked].max(initial=-np.inf), differences[at][~liked].min(initial=np.inf)
+
+    highest, lowest = zip(*over_parts(ends, len(labels), size=SHORT), strict=True)
+    return bool(max(highest) < min(lowest))
 
 
 def _best_everywhere(rows: Rows) -> bool:
@@ -152,14 +159,26 @@ def _warn_of_rare_class(pairs: LoggedPairs) -> None:
     if pairs.log.levels is not None:
         return  # A rare level need not be one that losses are large at.
     for label, kind in ((1, "positive"), (0, "negative")):
-        weights = pairs.weights[pairs.log.labels == label]
-        effective, share = _worth(weights), float(weights.sum() / pairs.weights.sum())
+        count, total, squares = _of_class(pairs, label)
+        effective, share = total**2 / squares, total / float(pairs.weights.sum())
         if share < _RARE and effective < FEW <= _worth(pairs.weights):
             warn_caller(
-                f"{len(weights):,} of {len(pairs.log):,} rows are {kind}, worth {effective:.0f} equally weighted ones: "
+                f"{count:,} of {len(pairs.log):,} rows are {kind}, worth {effective:.0f} equally weighted ones: "
                 "so few carry the estimates that intervals are too short",
                 OverlapWarning,
             )
+
+
+def _of_class(pairs: LoggedPairs, label: int) -> tuple[int, float, float]:
+    """Return the number of rows of a class, their weights' sum and that of the weights' squares."""
+    labels, weights = pairs.log.labels, pairs.weights
+
+    def of(at: slice) -> tuple[int, float, float]:
+        own = weights[at][labels[at] == label]
+        return len(own), float(own.sum()), float(own @ own)
+
+    counts, sums, squares = zip(*over_parts(of, len(labels), size=SHORT), strict=True)
+    return sum(counts), sum(sums), sum(squares)
 
 
 def _worth(weights: Array) -> float:
@@ -188,7 +207,7 @@ def _warn_of_scores(problem: EstimationProblem) -> None:
     if not isinstance(given, LinkedFactors) or given.link != "logistic":
         return
     rows, loss = problem.rows(None), problem.losses.loss
-    coins = loss.of(np.full(len(rows.log), 0.5), rows.log.labels)
+    coins = each(lambda labels: loss.of(np.full(len(labels), 0.5), labels), rows.log.labels)
     if worse_than_a_coin(rows.errors, coins):
         warn_caller(
             f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
@@ -234,7 +253,7 @@ def _warn_of_weights(problem: EstimationProblem, noise: AnyNoise) -> None:
 def _mass_is_off(problem: EstimationProblem) -> bool:
     """Tell whether the weights add up to more or less than all pairs."""
     pairs = problem.pairs
-    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2)) / pairs.n_cells
+    chance = pairs.chance / pairs.n_cells
     return bool(abs(problem.facts["mass"] - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance))
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.parts import SHORT, over_parts
 from verirec.estimation.rows import Imputed, RowPart, Rows
 
 Array = npt.NDArray[np.float64]
@@ -111,5 +112,8 @@ class InfluenceExpansion:
     @property
     def sample_variance(self) -> float:
         """What having visited a sample of the unobserved pairs adds to the variance."""
-        few = self.sampled is None or len(self.sampled) < 2
-        return 0.0 if few or self.sampled is None else float(self.sampled.var(ddof=1)) * len(self.sampled)
+        if self.sampled is None or len(self.sampled) < 2:
+            return 0.0
+        mean, sampled = self.sampled.mean(), self.sampled
+        squares = over_parts(lambda at: float(((sampled[at] - mean) ** 2).sum()), len(sampled), size=SHORT)
+        return float(sum(squares)) / (len(sampled) - 1) * len(sampled)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from verirec.estimation.expansion import Effects, InfluenceExpansion, Values
 from verirec.estimation.rows import Imputed, RowPart, Rows
 from verirec.exceptions import PredictionError
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def eib(rows: Rows, imputed: Imputed) -> InfluenceExpansion:
         effects,
         lambda part: (part.errors + through(part)[0]) / rows.n_cells,
         imputed=imputed,
-        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        sampled=None if imputed.sampled is None else each(np.divide, imputed.sampled, rows.n_cells),
         label_slopes_exact=imputed.label_slopes_exact,
         facts=imputed.facts(),
     )
@@ -155,7 +156,7 @@ def sdr(rows: Rows, imputed: Imputed) -> InfluenceExpansion:
         effects,
         lambda part: effects(part).influence + value * weights(part) / mass,
         lambda part: weights(part) / mass,
-        sampled=None if imputed.sampled is None else slope * imputed.sampled / rows.n_cells,
+        sampled=None if imputed.sampled is None else each(lambda one: slope * one / rows.n_cells, imputed.sampled),
         facts=imputed.facts() | {"tilt": tilt, "balance_residual": residual},
     )
 
@@ -211,7 +212,7 @@ def _doubly_robust(
         effects,
         lambda part: effects(part).influence + imputed_of(part) / rows.n_cells,
         imputed=imputed,
-        sampled=None if imputed.sampled is None else imputed.sampled / rows.n_cells,
+        sampled=None if imputed.sampled is None else each(np.divide, imputed.sampled, rows.n_cells),
         label_slopes_exact=imputed.label_slopes_exact,
         facts=facts,
     )

@@ -16,6 +16,7 @@ from verirec.estimation.expansion import InfluenceExpansion
 from verirec.estimation.rows import RowPart, Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
 from verirec.formatting import html_table
+from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -137,7 +138,7 @@ def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Ar
 
 def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float, float, float]:
     """Return the squares of influence, plain and times 1 - p, what noise adds, and what estimated propensities do."""
-    influence, p_slopes = np.empty(len(rows.log)), np.empty(len(rows.log))
+    influence, p_slopes = long_array(len(rows.log)), long_array(len(rows.log))
 
     def visit(part: RowPart) -> tuple[Any, ...]:
         effects = linearised.at(part.at)

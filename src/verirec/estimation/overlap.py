@@ -61,8 +61,7 @@ def _of_grid(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
 def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     """Let each row stand for 1/p pairs; what is missing of all, beyond chance, is never logged."""
     p = pairs.propensities.without_floor(pairs.log.users, pairs.log.items).astype(np.float64)
-    chance = float(np.sqrt((1 - pairs.p) @ pairs.weights**2))
-    missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * chance, 0.0)
+    missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * pairs.chance, 0.0)
     tiny = np.full(1, _ESTIMATED_ZERO)
     return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
 

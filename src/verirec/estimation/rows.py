@@ -73,6 +73,12 @@ class LoggedPairs:
         return filled(lambda at: 1 / p[at], len(p))
 
     @cached_property
+    def chance(self) -> float:
+        """The standard deviation of the weights' sum, by what happens to be logged."""
+        p, weights = self.p, self.weights
+        return float(np.sqrt(sum(over_parts(lambda at: (1 - p[at]) @ weights[at] ** 2, len(p), size=SHORT))))
+
+    @cached_property
     def importance(self) -> Array | None:
         """The log's own weights of its rows, the largest being 1, if it has any."""
         return None if self.log.weights is None else self.log.weights / self.log.weights.max()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,14 +14,17 @@ from scipy.special import expit
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
-from verirec.data.parts import totals
+from verirec.data.parts import SHORT, counts, filled, totals
 from verirec.estimation.cell_losses import CellLosses, KnownDifferences
 from verirec.exceptions import PredictionError
 from verirec.losses import errors_of, over_levels
 from verirec.nuisance.imputation import Additive
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
+_DRAWN: Final = 1 << 20
+"""Cells that are drawn at a time, about."""
 BLOCK_CELLS: Final = 1 << 17
 """Cells of a block: its few float64 arrays stay in the processor's second cache."""
 
@@ -28,8 +32,8 @@ BLOCK_CELLS: Final = 1 << 17
 class Sample(NamedTuple):
     """Cells drawn at random from the unobserved ones, how many each stands for, and how many each user has."""
 
-    users: npt.NDArray[np.int64]
-    items: npt.NDArray[np.int64]
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
     scale: float
     by_user: npt.NDArray[np.int64]
 
@@ -38,7 +42,7 @@ class Sample(NamedTuple):
 
         How many of these a user happens to have is no property of the user: the mean of all stands for the difference.
         """
-        drawn = self.scale * np.bincount(self.users, minlength=len(self.by_user))
+        drawn = self.scale * counts(self.users, len(self.by_user))
         mean = float(values.mean()) / self.scale if len(values) else 0.0
         return totals(self.users, values, len(self.by_user)) + mean * (self.by_user - drawn)
 
@@ -90,8 +94,13 @@ class Unobserved:
         """Return what each sampled cell adds to the total, if not all cells were visited."""
         if self.sample is None or self.sampled_if_negative is None or self.sampled_difference is None:
             return None
-        imputed = labels.at(self.sample.users, self.sample.items)  # type: ignore[arg-type]
-        return self.sample.scale * errors_of(self.sampled_if_negative, self.sampled_difference, imputed)
+        sample, negative, difference = self.sample, self.sampled_if_negative, self.sampled_difference
+
+        def of(part: slice) -> Array:
+            imputed = labels.at(sample.users[part], sample.items[part])
+            return sample.scale * errors_of(negative[part], difference[..., part], imputed)
+
+        return filled(of, len(negative))
 
 
 NO_PAIRS: Final = np.empty(0, np.int64)
@@ -192,16 +201,53 @@ def _halfway_totals(known: KnownDifferences, grid: Grid) -> Array:
 def sample_unobserved(
     log: FeedbackLog, size: int, random: np.random.Generator, left_out: npt.NDArray[np.int64] = NO_PAIRS
 ) -> Sample:
-    """Draw cells uniformly, with replacement, from those that the log does not have and that are not left out."""
+    """Draw cells uniformly, with replacement, from those that the log does not have and that are not left out.
+
+    They come in ascending order: how many fall into each range of cells is drawn first, and then those of each range.
+    """
     unobserved = log.n_cells - len(log) - len(left_out)
-    logged = np.sort(np.concatenate([cell_keys(log.users, log.items, log.n_items), left_out]))
-    # The k-th unobserved cell is k plus the number of logged cells before it.
-    before = logged - np.arange(len(logged))
-    rank = random.integers(unobserved, size=size) if unobserved > 0 else np.empty(0, np.int64)
-    cells = rank + np.searchsorted(before, rank, side="right")
-    users, items = np.divmod(cells, log.n_items)
-    taken = np.bincount(log.users, minlength=log.n_users) + np.bincount(left_out // log.n_items, minlength=log.n_users)
-    return Sample(users, items, unobserved / size, log.n_items - taken)
+    taken = log.n_items - counts(log.users, log.n_users) - counts(left_out // log.n_items, log.n_users)
+    size_drawn = size if unobserved > 0 else 0
+    users, items = long_array(size_drawn, np.int32), long_array(size_drawn, np.int32)
+    before, start = _CellsBefore(log, left_out), 0
+    ends = np.linspace(0, unobserved, -(-size_drawn // _DRAWN) + 1).astype(np.int64)
+    shares = np.diff(ends) / max(unobserved, 1)
+    for (low, high), count in zip(pairwise(ends), random.multinomial(size_drawn, shares), strict=True):
+        rank = np.sort(random.integers(low, high, size=count))
+        inside = slice(start, start + count)
+        users[inside], items[inside] = np.divmod(before.passed(rank), log.n_items)
+        start += count
+    return Sample(users, items, unobserved / size, taken)
+
+
+class _CellsBefore:
+    """Counts the cells that are taken, logged or left out, before any that is not; no array is of their number."""
+
+    def __init__(self, log: FeedbackLog, left_out: npt.NDArray[np.int64]) -> None:
+        self._log = log
+        self._merged: npt.NDArray[np.int64] | None = None
+        if len(left_out):
+            self._merged = np.sort(np.concatenate([self._keys(0, len(log)), left_out]))
+        self._length = len(log) + len(left_out)
+        places = range(0, self._length, SHORT)
+        self._coarse = np.array([int(self._keys(at, at + 1)[0]) - at for at in places], np.int64)
+
+    def _keys(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Return some of the cells that are taken, which are in ascending order."""
+        log = self._log
+        if self._merged is not None:
+            return self._merged[start:stop]
+        return cell_keys(log.users[start:stop], log.items[start:stop], log.n_items)
+
+    def passed(self, rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the k-th cells that are not taken, for ascending k: k plus the number of those before."""
+        if len(rank) == 0 or self._length == 0:
+            return rank
+        first, last = np.searchsorted(self._coarse, rank[[0, -1]], side="right")
+        start, stop = max(int(first) - 1, 0) * SHORT, min(int(last) * SHORT, self._length)
+        # A cell that is taken has as many others before it as its number is larger than its place.
+        before = self._keys(start, stop) - np.arange(start, stop)
+        return np.asarray(rank + start + np.searchsorted(before, rank, side="right"))
 
 
 def visit_sample(
@@ -219,7 +265,8 @@ def visit_sample(
     known = _known_differences(losses, log, left_out)
     if known is not None:
         by_user, by_item, slope = known
-        negative, sampled_difference = negative + slope * difference, np.zeros_like(difference)
+        negative = each(lambda one, two: one + slope * two, negative, difference)
+        sampled_difference = np.broadcast_to(0.0, difference.shape)
     return Unobserved(
         sample.scale * totals(sample.users, negative, log.n_users) - slope * by_user,
         by_user,
@@ -249,4 +296,4 @@ def _known_differences(
     for (users, items), difference in (((log.users, log.items), of_log), (others, losses.of_rows(*others)[1])):
         by_user = by_user - totals(users, difference, log.n_users)
         by_item = by_item - totals(items, difference, log.n_items)
-    return by_user, by_item, float(expit(-of_log).mean())
+    return by_user, by_item, float(each(lambda one: expit(-one), of_log).mean())

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from verirec.losses.corrected_levels import CorrectedLevels
 from verirec.losses.noise_rates import GroupedNoiseRates, NoiseRates
 from verirec.losses.transitions import TransitionMatrix
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -102,7 +103,7 @@ def correct_labels(
     >>> correct_labels(np.array([1, 0]), NoiseRates(0.2, 0.1), pairs, pairs).values.round(4).tolist()
     [1.2857, -0.1429]
     """
-    plain = labels.astype(np.float64)
+    plain = each(lambda one: one, labels)
     if rates is None:
         return CorrectedLabels(plain, np.broadcast_to(0.0, plain.shape))
     covariance = rates.covariance_beside_noise(log)
@@ -136,12 +137,19 @@ def _corrected(
     group: npt.NDArray[np.int64] | None,
 ) -> CorrectedLabels:
     kappa = 1 - rho01 - rho10
-    values = (labels - rho10) / kappa
+    values = each(lambda label, rate, signal: (label - rate) / signal, labels, rho10, kappa)
     if_negative, if_positive = rho10 * (1 - rho10), rho01 * (1 - rho01)
-    variance = (if_negative + values * (if_positive - if_negative)) / kappa**2
+    variance = each(
+        lambda value, low, high, signal: (low + value * (high - low)) / signal**2,
+        values,
+        if_negative,
+        if_positive,
+        kappa,
+    )
     if covariance is None:
         return CorrectedLabels(values, variance)
-    by_rho01, by_rho10 = values / kappa, (values - 1) / kappa
+    by_rho01 = each(lambda value, signal: value / signal, values, kappa)
+    by_rho10 = each(lambda value, signal: (value - 1) / signal, values, kappa)
     if group is None:
         return CorrectedLabels(values, variance, (by_rho01, by_rho10), covariance)
     slopes = tuple(

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from verirec.data.parts import parts_of
-from verirec.data.scratch import mapped_file
 from verirec.exceptions import FileFormatError
+from verirec.scratch import mapped_file
 
 Columns = dict[str, npt.NDArray[Any]]
 

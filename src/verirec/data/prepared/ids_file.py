@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verirec.data.scratch import mapped_file
 from verirec.exceptions import FileFormatError
+from verirec.scratch import mapped_file
 
 
 def write_ids(file: Path, ids: pa.Array, features: npt.NDArray[np.float64] | None = None) -> None:

@@ -17,8 +17,8 @@ from verirec.data.ids import IdMap
 from verirec.data.pairs import Agreement, pair_order, stable_order
 from verirec.data.prepared.columns_file import read_columns_file, write_columns
 from verirec.data.prepared.intake import Run
-from verirec.data.scratch import long_array
 from verirec.data.tables import GivenCatalogue
+from verirec.scratch import long_array
 
 Array = npt.NDArray[Any]
 

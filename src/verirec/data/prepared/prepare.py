@@ -18,11 +18,11 @@ from verirec.data.prepared.settings import VERSION, Settings, file_identity, key
 from verirec.data.prepared.sources import Sources, found_files
 from verirec.data.prepared.steps import Facts, Steps
 from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken
-from verirec.data.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.data.tables import FIELD_OF_ROLE, LogOptions, given_catalogues
 from verirec.data.text_form import TextForm
 from verirec.exceptions import ReusedWorkWarning, VerirecWarning, warn_caller
 from verirec.formatting import short
+from verirec.scratch import DEFAULT_MEMORY, limit_memory
 
 _BYTES_A_ROW: Final = 400
 """Of memory, while a row is read, sorted and written; many columns are within it."""

@@ -13,8 +13,8 @@ from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other
 from verirec.data.prepared.prepare import prepare_log
 from verirec.data.prepared.settings import Settings, file_identity, key_of
 from verirec.data.prepared.sources import found_files
-from verirec.data.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.data.tables import LogOptions
+from verirec.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.user_cache import cache_folder
 
 

@@ -14,8 +14,10 @@ from verirec.checks import real_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.grid import Grid
+from verirec.data.parts import SHORT, parts_of
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 VarianceChange = Callable[[Array | None, Array], float]
@@ -74,7 +76,10 @@ class Propensities(CellValues):
     def count_floored(self, log: FeedbackLog) -> int:
         """Count the rows of a log whose weight the floor changed."""
         checked_log(log, levels=True)
-        return int((self.unfloored(log.users, log.items) < self.floor).sum()) if self.floor > 0 else 0
+        if self.floor == 0:
+            return 0
+        parts = parts_of(len(log), size=SHORT)
+        return sum(int((self.unfloored(log.users[at], log.items[at]) < self.floor).sum()) for at in parts)
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         """Return `variance_change` on one log, for any number of estimates: what depends on neither is worked out once.
@@ -226,7 +231,7 @@ class _Apart(_Derived):
 
 def own_slopes(slopes: Array | None, influence: Array) -> Array:
     """Spell out slopes that are minus the influence."""
-    return -influence if slopes is None else slopes
+    return each(np.negative, influence) if slopes is None else slopes
 
 
 def default_floor(log: FeedbackLog, floor: float | None) -> float:

@@ -14,13 +14,14 @@ from scipy.special import expit
 from verirec.checks import real_number, truth_value
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import SHORT, filled, over_parts, totals
+from verirec.data.parts import SHORT, counts, filled, over_parts, totals
 from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
 from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisance.propensities.with_features import FeatureFit, fit_with_features
+from verirec.scratch import each
 
 LEAST_L2: Final = 1e-9
 
@@ -67,8 +68,7 @@ class LogisticPropensity:
         if with_features:
             with one_product_thread():
                 return _WithFeatures(fit_with_features(log, l2=l2), floor)
-        counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
-        return _TwoWay(fit_two_way(*counts, l2=l2), floor)
+        return _TwoWay(fit_two_way(counts(log.users, log.n_users), counts(log.items, log.n_items), l2=l2), floor)
 
 
 def _checked_l2(l2: object) -> float:
@@ -84,7 +84,7 @@ class _Logistic(Propensities):
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         users, items = log.users, log.items
         p = filled(lambda at: self.unfloored(users[at], items[at]), len(log))
-        rest, held = 1 - p, p < self.floor
+        rest, held = each(lambda one: 1 - one, p), each(np.less, p, self.floor, dtype=bool)
         any_held = bool(held.any())
         self._leverage(users[:0], items[:0])  # What is worked out once is so before threads ask for it.
         leverage = filled(lambda at: rest[at] ** 3 * self._leverage(users[at], items[at]), len(log))
@@ -92,11 +92,11 @@ class _Logistic(Propensities):
         def change(slopes: Array | None, influence: Array) -> float:
             joint = self._by_coefficient(log, filled(lambda at: rest[at] * influence[at], len(log)))
             if slopes is None and not any_held:
-                slope, moving = tuple(-side for side in joint), -influence
+                slope, moving = tuple(-side for side in joint), each(np.negative, influence)
             else:
                 # Where the floor holds p still, nothing follows the coefficients.
-                moving = np.where(held, 0.0, own_slopes(slopes, influence))
-                slope = self._by_coefficient(log, rest * moving)
+                moving = each(lambda still, one: np.where(still, 0.0, one), held, own_slopes(slopes, influence))
+                slope = self._by_coefficient(log, each(np.multiply, rest, moving))
             return quadratic_change(slope, joint, self._solve(slope), leverage, moving, influence)
 
         return change

@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ _SHARE_OF_PAGES: Final = 6
 """Mapped pages may take one part in so many of the memory that was asked for: work in progress takes the rest."""
 _SHARE_OF_ARRAY: Final = 48
 """Longer arrays than one part in so many of it are kept on disk."""
+_PART: Final = 1 << 18
 DEFAULT_MEMORY: Final = 2_000_000_000
 """Bytes that work on a prepared log may take, unless it is said."""
 
@@ -91,7 +93,7 @@ def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
     return found
 
 
-def long_array(length: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+def long_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
     """Make an array to be filled: an ordinary one or, where memory is limited and it is long, one in a temporary file.
 
     The file has no name: the system frees it with the array.
@@ -101,11 +103,27 @@ def long_array(length: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[An
     >>> long_array(3, np.int8).shape
     (3,)
     """
-    size = length * np.dtype(dtype).itemsize
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if _KEEPER.memory is None or size <= _KEEPER.memory // _SHARE_OF_ARRAY:
-        return np.empty(length, dtype)
+        return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
         file.truncate(size)
         found = mmap.mmap(file.fileno(), size)
     _KEEPER.add(found)
-    return np.frombuffer(found, dtype)
+    return np.frombuffer(found, dtype).reshape(shape)
+
+
+def each(function: Callable[..., Any], *arrays: Any, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Apply an element-wise function to arrays of one length, and numbers, part by part: nothing else takes their room.
+
+    Examples
+    --------
+    >>> each(lambda p, floor: 1 - np.maximum(p, floor), np.array([0.25, 0.5]), 0.3).tolist()
+    [0.7, 0.5]
+    """
+    length = next(len(one) for one in arrays if isinstance(one, np.ndarray))
+    whole = long_array(length, dtype)
+    for start in range(0, length, _PART):
+        part = slice(start, start + _PART)
+        whole[part] = function(*(one[part] if isinstance(one, np.ndarray) else one for one in arrays))
+    return whole
