@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 _TICK: Final = 0.02
 """Seconds between two looks at how many pages are in memory."""
-_SHARE_OF_PAGES: Final = 6
+_SHARE_OF_PAGES: Final = 10
 """Mapped pages may take one part in so many of the memory that was asked for: work in progress takes the rest."""
 _SHARE_OF_ARRAY: Final = 48
 """Longer arrays than one part in so many of it are kept on disk."""

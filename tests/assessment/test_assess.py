@@ -737,3 +737,15 @@ def test_its_repr_is_one_short_line(found):
     assert repr(found) == (
         f"Assessment({len(found.log):,} rows, 2 recommenders, by known propensities: 1 of 1 differences established)"
     )
+
+
+def test_the_main_part_is_given_before_the_rest(world, recommenders):
+    early = []
+    whole = assess(world.log, recommenders, noise_rates=RATES, ready=early.append)
+    (main,) = early
+    assert main.verdicts == whole.verdicts
+    assert (main.sensitivity, main.plan) == (None, None)
+    assert whole.sensitivity is not None
+    assert "not finished" in main.warnings[0]
+    assert not any("not finished" in told for told in whole.warnings)
+    assert main.summary["recommenders"] == whole.summary["recommenders"]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import verirec as vr
-from verirec.cli import progress
+from verirec.cli import speech
 from verirec.progress import working
 
 
@@ -125,11 +125,11 @@ def test_killed_work_goes_on_and_gives_the_same_bits(tmp_path, kills):
 def test_a_line_a_minute_where_nobody_watches(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with progress.shown_progress(), working("Sorting by user", 1_000) as task:
+    with speech.working("Preparing the log"), working("Sorting by user", 1_000) as task:
         for _ in range(10):
             now[0] += 30
             task.advance(100)
     assert capsys.readouterr().err.splitlines() == [
-        f"verirec: Sorting by user: {share}%, 3 rows/s, {left} left"
+        f"verirec: Preparing the log: Sorting by user: {share}%, 3 rows/s, {left} left"
         for share, left in ((20, "4 min"), (40, "3 min"), (60, "2 min"), (80, "60 s"), (100, "0 s"))
     ]

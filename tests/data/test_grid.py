@@ -20,6 +20,7 @@ from verirec.estimation.places import places
 from verirec.exceptions import GridSizeError, PredictionError, PropensityError
 from verirec.losses import get_loss
 from verirec.nuisance.noise_rates.anchor import grid_quantiles
+from verirec.progress import shown_to
 from verirec.simulate.selection import draw_by_cell
 
 MATRIX = np.random.default_rng(0).random((30, 50))
@@ -67,12 +68,11 @@ def test_totals_means_and_extremes_are_those_of_the_matrix(block_cells):
 
 def test_progress_counts_cells_up_to_all_of_them():
     said = []
-    grid = Grid((5, 4), 8, progress=lambda done, total: said.append((done, total)))
-    list(grid.map_blocks(lambda block: None))
-    assert said == [(8, 20), (16, 20), (20, 20)]
-    said.clear()
-    grid.total(lambda users, items: users + items)
-    assert said == [(8, 20), (16, 20), (20, 20)]
+    grid = Grid((5, 4), 8)
+    with shown_to(lambda task: said.append((task.done, task.total, task.unit))):
+        list(grid.map_blocks(lambda block: None))
+        list(grid.map_cells(lambda users, items: users + items))
+    assert said == 2 * [(done, 20, "pairs") for done in (0, 8, 16, 20, 20)]
 
 
 def test_a_sample_is_of_pairs_all_over_the_grid():
@@ -263,6 +263,7 @@ def test_no_module_but_grid_walks_over_pairs_on_its_own():
         "data/grid.py",
         # Long flat arrays, messages to workers, and runs of a study.
         "data/parts.py",
+        "scratch.py",
         "engine/base.py",
         "studies/",
         "cli/",

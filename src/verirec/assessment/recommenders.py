@@ -54,7 +54,15 @@ class Judged:
     recommenders: dict[str, AssessedRecommender]
     comparisons: list[Comparison]
     incomparable: list[tuple[str, str]]
-    sensitivity: Sensitivity | None
+    problems: dict[str, EstimationProblem]
+    """Of those that were judged on all pairs."""
+
+    def sensitivity(self, evidence: Evidence, progress: Callable[[str], None]) -> Sensitivity | None:
+        """Try other noise rates and propensities on recommenders that were judged on all pairs, if there are any."""
+        if not self.problems:
+            return None
+        progress("Trying other noise rates and propensities")
+        return vary(self.problems, chosen("ome-dr", with_rates=True)[0], evidence.noise)
 
 
 def judge_all(
@@ -84,11 +92,8 @@ def judge_all(
         progress(f"Comparing {first} with {second}")
         comparisons.append(_compared(first, second, entrants, firmest, evidence))
     whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole}
-    if whole:
-        progress("Trying other noise rates and propensities")
-    varied = vary(whole, chosen("ome-dr", with_rates=True)[0], evidence.noise) if whole else None
     ordered = {name: recommenders[name] for name in predictions}
-    return Judged(ordered, comparisons, incomparable, varied)
+    return Judged(ordered, comparisons, incomparable, whole)
 
 
 def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.planning import propose
-from verirec.assessment.preparation import Labels, Wishes, prepare
-from verirec.assessment.recommenders import judge_all
+from verirec.assessment.preparation import Labels, Prepared, Wishes, prepare
+from verirec.assessment.recommenders import Judged, judge_all
 from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 _GRID_SAMPLE: Final = 100_000
+_UNFINISHED: Final = (
+    "This page is not finished: what the results are sensitive to, wrong labels and what to ask are still worked out."
+)
 
 
 @takes_engine
-def assess(
+def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     log: FeedbackLog,
     predictions: Mapping[str, PredictionsLike] | None = None,
     *,
@@ -54,6 +58,7 @@ def assess(
     sample: int | None = None,
     truth: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda step: None,
+    ready: Callable[[Assessment], object] | None = None,
     random_state: RandomState = 0,
     engine: EngineLike = None,
 ) -> Assessment:
@@ -95,6 +100,9 @@ def assess(
         True inaccuracies by recommender, where a simulated world knows them.
     progress
         Told in words what comes next.
+    ready
+        Given the assessment as soon as all verdicts are in it, and before what takes most of the time: what they are
+        sensitive to, wrong labels, and what to ask.
 
     Examples
     --------
@@ -119,36 +127,40 @@ def assess(
         )
         evidence = found.evidence
         judged = judge_all(found.predictions, evidence, progress)
-        liked, strength = evidence.liked(), evidence.strength()
-        progress("Looking for wrong labels")
-        noise, pairs, judging = evidence.noise, evidence.pairs, evidence.judging.log
-        rates = None if isinstance(noise, NoiseRegion) else noise
-        suspects = None if rates is None else find_suspect_labels(pairs.log, rates, random_state=evidence.seed)
-        progress("Working out what to ask")
-        plan = propose(found.predictions, judged, evidence)
+        main = _main_part(found, judged, judged_by.name, known)
+        if ready is not None:
+            ready(replace(main, warnings=(_UNFINISHED, *_own(caught))))
+        whole = _completed(main, found, judged, progress)
+    return replace(whole, warnings=_told(caught))
+
+
+def _main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, float]) -> Assessment:
+    """Put together what decides: all but what the results are sensitive to, wrong labels and what to ask."""
+    evidence = found.evidence
+    pairs, judging = evidence.pairs, evidence.judging.log
     return Assessment(
         log=judging,
-        loss=judged_by.name,
+        loss=loss,
         confidence=evidence.confidence,
         propensities=pairs.propensities,
         propensity_diagnostics=pairs.propensities.diagnostics(pairs.log),
         grid_propensities=_grid_propensities(evidence),
-        noise=noise,
+        noise=evidence.noise,
         noise_source=found.noise_source,
         selection=evidence.selection,
         survey=evidence.survey,
-        strength=strength,
+        strength=evidence.strength(),
         basis=evidence.basis,
         recommenders=judged.recommenders,
         comparisons=judged.comparisons,
         incomparable=judged.incomparable,
-        sensitivity=judged.sensitivity,
-        suspects=suspects,
-        plan=plan,
+        sensitivity=None,
+        suspects=None,
+        plan=None,
         liked_as_logged=float(judging.labels.mean()),
-        liked_corrected=liked,
-        warnings=_told(caught),
-        truth=known,
+        liked_corrected=evidence.liked(),
+        warnings=(),
+        truth=truth,
         excludes=evidence.exclude is not None,
         trained=found.trained,
         calibrated=found.calibrated,
@@ -156,11 +168,27 @@ def assess(
     )
 
 
+def _completed(main: Assessment, found: Prepared, judged: Judged, progress: Callable[[str], None]) -> Assessment:
+    """Add the rest, which takes most of the time and changes no verdict."""
+    evidence = found.evidence
+    varied = judged.sensitivity(evidence, progress)
+    progress("Looking for wrong labels")
+    noise = evidence.noise
+    rates = None if isinstance(noise, NoiseRegion) else noise
+    suspects = None if rates is None else find_suspect_labels(evidence.pairs.log, rates, random_state=evidence.seed)
+    progress("Working out what to ask")
+    return replace(main, sensitivity=varied, suspects=suspects, plan=propose(found.predictions, judged, evidence))
+
+
 def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return our own warnings, each once; others go on to the caller."""
     for warning in caught:
         if not issubclass(warning.category, VerirecWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return _own(caught)
+
+
+def _own(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     own = [str(warning.message) for warning in caught if issubclass(warning.category, VerirecWarning)]
     return tuple(dict.fromkeys(own))
 

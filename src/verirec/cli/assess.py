@@ -72,6 +72,8 @@ def assess_command(
     from verirec.estimation.survey.draws import self_selected
 
     files = named_files(predictions)
+    said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
+    origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
     with sole_writer(out), working("Reading the log") as status:
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
@@ -89,11 +91,10 @@ def assess_command(
             k=k,
             **vars(how),
             progress=lambda step: status.update(Text(step)),
+            ready=lambda early: replace(early, origin=origin).save(out),
             random_state=seed,
         )
         status.update("Writing the page")
-        said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
-        origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
         page = replace(found, origin=origin).save(out)
     if as_json:
         typer.echo(json.dumps(found.summary, indent=2))

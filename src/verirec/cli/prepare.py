@@ -12,7 +12,7 @@ import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import WholeLogOptions, of_log
 from verirec.cli.options import named_path
-from verirec.cli.progress import shown_progress
+from verirec.cli.speech import working
 
 app = typer.Typer(add_completion=False)
 
@@ -35,7 +35,7 @@ def prepare_command(
     Example: verirec prepare "ratings/*.parquet" --positive-from 4 --duplicates last --memory 2GB --out log
     """
     more = rules.reading | rules.rules(propensity_column) | {"weight": weight}
-    with shown_progress():
+    with working("Preparing the log"):
         folder = vr.prepare_log(files, out, memory=rules.memory, **more)
         log = vr.scan_log(folder, memory=rules.memory)
     console = Console(markup=False, highlight=False)

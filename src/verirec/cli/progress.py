@@ -1,64 +1,43 @@
-"""How far long work has come, for whoever waits: a bar on a terminal, a line a minute elsewhere."""
+"""How far long work has come, in words for whoever waits: beside the step on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
-import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from verirec.progress import Task
 
-from verirec.cli.speech import talking_console
-from verirec.progress import Task, shown_to
-
-_MINUTE: Final = 60.0
+MINUTE: Final = 60.0
+BLINK: Final = 0.1
 _BRIEF: Final = 90.0
 """Seconds that are said in seconds."""
 
 
-@contextmanager
-def shown_progress() -> Iterator[None]:
-    """Show how far work has come until the end of the block, on the standard error."""
-    console = talking_console()
-    if not console.is_terminal:
-        with shown_to(_Lines()):
-            yield
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[said]}"))
-    with Progress(*columns, console=console, refresh_per_second=4, transient=True) as bars, shown_to(_Bars(bars)):
-        yield
+class Told:
+    """Says what is done and how far it has come, no more often than every so many seconds.
 
+    Parameters
+    ----------
+    step
+        What is done first.
+    say
+        Takes the words.
+    every
+        Seconds between two lines; the first is said after as many.
+    """
 
-class _Bars:
-    """Shows each task as a bar, with what is said of it beside."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._known: dict[int, tuple[Task, TaskID]] = {}
-
-    def __call__(self, task: Task) -> None:
-        known = self._known.get(id(task))
-        if known is None:
-            for _, shown in self._known.values():
-                self._bars.remove_task(shown)
-            known = task, self._bars.add_task(task.what, total=max(task.total, 1), said="")
-            self._known = {id(task): known}
-        self._bars.update(known[1], completed=task.done, said=in_words(task))
-
-
-class _Lines:
-    """Says a line a minute, the first after one."""
-
-    def __init__(self) -> None:
+    def __init__(self, step: str, say: Callable[[str], None], every: float) -> None:
+        self.step, self._say, self._every = step, say, every
         self._last = time.monotonic()
 
     def __call__(self, task: Task) -> None:
+        """Hear of a task: rows and pairs of the step itself, or one with a name of its own."""
         now = time.monotonic()
-        if now - self._last >= _MINUTE:
+        if now - self._last >= self._every:
             self._last = now
-            typer.echo(f"verirec: {task.what}: {in_words(task)}", err=True)
+            named = "" if task.what == task.unit else f"{task.what}: "
+            self._say(f"{self.step}: {named}{in_words(task)}" if self.step else f"{named}{in_words(task)}")
 
 
 def in_words(task: Task) -> str:

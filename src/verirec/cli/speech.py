@@ -6,11 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
+
+from verirec.cli.progress import BLINK, MINUTE, Told
+from verirec.progress import shown_to
 
 
 @dataclass
@@ -42,15 +47,50 @@ class _Lines:
 
 @contextmanager
 def working(step: str | Text) -> Iterator[Steps]:
-    """Say what is being done for as long as it is: a spinner where a person watches, lines where all is wanted."""
+    """Say what is being done, and how far long work has come, for as long as it is.
+
+    A line that changes where a person watches, a line a minute of long work elsewhere, and all steps where these are
+    wanted.
+    """
+    console = talking_console()
     if speech.level == "verbose":
         lines = _Lines()
         lines.update(step)
-        yield lines
+        with shown_to(Told("", lines.update, MINUTE)):
+            yield lines
         lines.update("done")
+    elif console.is_terminal:
+        with console.status(step) as status:
+            watched = _Watched(status, step)
+            with shown_to(watched.told):
+                yield watched
     else:
-        with talking_console().status(step) as status:
-            yield status
+        line = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+        quietly = Told(str(step), lambda words: line(f"verirec: {words}"), MINUTE)
+        with shown_to(quietly):
+            yield _Remembered(quietly)
+
+
+class _Watched:
+    """A line on a terminal: the step and, of long work, how far it has come."""
+
+    def __init__(self, status: Status, step: str | Text) -> None:
+        self._status = status
+        self.told = Told(str(step), lambda words: status.update(Text(words)), BLINK)
+
+    def update(self, status: str | Text) -> None:
+        self.told.step = str(status)
+        self._status.update(status)
+
+
+@dataclass
+class _Remembered:
+    """Nothing is said of a step but in lines about long work."""
+
+    told: Told
+
+    def update(self, status: str | Text) -> None:
+        self.told.step = str(status)
 
 
 def talking_console() -> Console:

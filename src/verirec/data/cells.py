@@ -101,19 +101,28 @@ class FactorCells(CellValues):
 
     def side_totals(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Add the values up by user and by item, over all cells, without visiting them."""
-        user_factors, item_factors = (side.astype(np.float64) for side in (self.user_factors, self.item_factors))
+        # Sums in double precision, and vectors of no more than a part at a time: all of them take twice their own room.
+        user_sum, item_sum = (side.sum(axis=0, dtype=np.float64) for side in (self.user_factors, self.item_factors))
         user_constants, item_constants = (
             side.astype(np.float64) for side in (self.user_constants, self.item_constants)
         )
         user_constants = user_constants + float(self.constant)
         n_users, n_items = self.shape
-        by_user = user_factors @ item_factors.sum(axis=0) + n_items * user_constants + item_constants.sum()
-        by_item = item_factors @ user_factors.sum(axis=0) + n_users * item_constants + user_constants.sum()
+        by_user = _products(self.user_factors, item_sum) + n_items * user_constants + item_constants.sum()
+        by_item = _products(self.item_factors, user_sum) + n_users * item_constants + user_constants.sum()
         return by_user, by_item
 
     def products(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the inner products of a rectangle, in the precision of the vectors."""
         return np.asarray(self.user_factors[_run(users[:, 0])] @ self.item_factors[_run(items[0])].T)
+
+
+def _products(vectors: npt.NDArray[Any], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Multiply each vector by another, in double precision."""
+    found = np.empty(len(vectors))
+    for part in parts_of(len(vectors), size=_GATHERED):
+        found[part] = vectors[part].astype(np.float64) @ other
+    return found
 
 
 def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:

@@ -14,6 +14,7 @@ from verirec.data.parts import parts_of
 from verirec.data.threads import mapped, usable_cores
 from verirec.engine import current_engine
 from verirec.exceptions import GridSizeError
+from verirec.progress import working
 
 Block = tuple[Positions, Positions]
 """Positions of users and of items, both flat: the rectangle of their pairs."""
@@ -52,8 +53,6 @@ class Grid:
         Cells that stand for a larger one.
     threads
         Blocks that are worked on at once, where that is safe: by default one a core. The results do not depend on it.
-    progress
-        Called with the number of cells visited and that of all to be visited, after each block.
 
     Examples
     --------
@@ -70,7 +69,6 @@ class Grid:
     max_cells: int = MAX_CELLS
     sample_cells: int = SAMPLE_CELLS
     threads: int = field(default_factory=usable_cores)
-    progress: Callable[[int, int], None] | None = None
 
     @property
     def n_cells(self) -> int:
@@ -128,17 +126,16 @@ class Grid:
     def _mapped(
         self, function: Callable[[Any], Result], walk: list[Any], sizes: list[int], parallel: bool
     ) -> Iterator[Result]:
-        done, total = 0, sum(sizes)
+        total = sum(sizes)
         engine = current_engine()
         if engine.elsewhere and total >= WORTH_SENDING:
             results = engine.map(function, walk)
         else:
             results = mapped(function, walk, threads=self.threads) if parallel else map(function, walk)
-        for size, result in zip(sizes, results, strict=True):
-            yield result
-            done += size
-            if self.progress is not None:
-                self.progress(done, total)
+        with working("pairs", total, "pairs") as task:
+            for size, result in zip(sizes, results, strict=True):
+                yield result
+                task.advance(size)
 
     def map_strips(self, function: Callable[[list[Block]], Result], *, parallel: bool = True) -> Iterator[Result]:
         """Apply a function to runs of blocks, which depend on the grid alone; results in the grid's order.

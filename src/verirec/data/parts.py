@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.threads import mapped
+from verirec.progress import working
 from verirec.scratch import long_array
 
 _PART: Final = 1 << 20
@@ -39,7 +40,14 @@ def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PA
     For functions that spend their time inside NumPy (see `mapped`).
     """
     parts = list(parts_of(length, size=size))
-    return list(mapped(function, parts, threads=1 if len(parts) < _FEW_PARTS else None))
+    with working("rows", length) as task:
+
+        def visit(part: slice) -> Any:
+            found = function(part)
+            task.advance(part.stop - part.start)
+            return found
+
+        return list(mapped(visit, parts, threads=1 if len(parts) < _FEW_PARTS else None))
 
 
 def filled(

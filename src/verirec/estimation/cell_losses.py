@@ -185,4 +185,6 @@ def far_outside(values: Array) -> bool:
 def worse_than_a_coin(errors: Array, coins: Array) -> bool:
     """Tell whether losses are larger on average than those of a coin, beyond chance."""
     worse = each(np.subtract, errors, coins)
-    return bool(worse.mean() > _WORSE_THAN_CHANCE * worse.std() / np.sqrt(len(worse)))
+    mean = float(worse.mean())
+    squares = sum(float(((worse[part] - mean) ** 2).sum()) for part in parts_of(len(worse), size=SHORT))
+    return mean > _WORSE_THAN_CHANCE * float(np.sqrt(squares)) / len(worse)
