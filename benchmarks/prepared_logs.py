@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/prepared_logs.py FOLDER [--rows 10000000] [--users 300000] [--items 30000]
         [--memory 2GB] [--sample 10000000]
 
-Ratings are written to FOLDER in parts of two million rows, and sorted, prepared and judged there, each by a process of its
-own; FOLDER is left with all that was written. Prints a line a job: CPU seconds, and the most memory that was resident.
+Ratings are written to FOLDER in parts of two million rows, and sorted, prepared and judged there, each by a process of
+its own; FOLDER is left with all that was written. Prints a line a job: CPU seconds, and the most memory resident.
 """
 
 from __future__ import annotations
