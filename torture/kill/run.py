@@ -52,7 +52,8 @@ class Yard:
     """Where verbs run: the folder with what they read, undisturbed outputs to compare with, and what was counted."""
 
     def __init__(self, home: Path, seed: int) -> None:
-        self.home, self.out, self.figures = home, home / "out", Figures(seed)
+        # Small disks are mounted over the folder above: outputs may name the place that they were written to.
+        self.home, self.out, self.figures = home, home / "disk" / "out", Figures(seed)
         self.random = np.random.default_rng(seed)
         self.wanted: dict[str, dict[str, str]] = {}
         self.seconds: dict[str, float] = {}
@@ -71,7 +72,7 @@ class Yard:
     def empty(self) -> None:
         """Remove what was written."""
         shutil.rmtree(self.out, ignore_errors=True)
-        self.out.mkdir()
+        self.out.mkdir(parents=True)
 
     def out_of(self, job: Job) -> Path:
         """Run a job undisturbed, and return where its output is."""
@@ -189,8 +190,7 @@ def fill_disks(yard: Yard, until: float) -> None:
                 if refused:
                     yard.figures.skipped["full disks"] = refused
                     return
-                before, yard.out = yard.out, yard.home / "disk" / "out"
-                yard.out.mkdir()
+                yard.empty()
                 ended, said = yard.child(job)
                 text = json.loads(said).get("said", "") if said.startswith("{") else said
                 what = f"{job.name} on a disk of {size:,} bytes"
@@ -198,7 +198,6 @@ def fill_disks(yard: Yard, until: float) -> None:
                     yard.figures.fail(f"{job.name}: exit code {ended}, {text[-300:]!r}", what)
                 remount(yard.home, LARGE_DISK)
                 yard.check(job, {}, what)
-                yard.out = before
                 row["disks"] += 1
                 row["said so"] += ended == REFUSED
         yard.figures.add("full disks", row["disks"])
@@ -220,10 +219,10 @@ def campaign(seconds: float, seed: int) -> Figures:
             # What is imported and compiled here need not be in the forks.
             run_verb(words_of(job, yard.out), yard.home)
             yard.clean(job)
-        fill_disks(yard, started + seconds / 4)
         for job in JOBS:
-            if time.monotonic() - started < seconds / 2:
+            if time.monotonic() - started < 0.5 * seconds:
                 yard.fault(job)
+        fill_disks(yard, started + 0.6 * seconds)
         number = 0
         while number < LEAST or time.monotonic() - started < seconds:
             yard.kill(number)
