@@ -297,6 +297,18 @@ def test_a_model_is_not_written_over_without_force(here, tmp_path, monkeypatch):
     assert vr.load(tmp_path / "model").report.parameters["random_state"] == 3
 
 
+def test_workers_train_the_same_model_and_methods_that_they_cannot_are_refused(here, tmp_path):
+    arguments = ("train", "strings.csv", "--method", "ips", "--set", "solver=sweep", *QUICK, "--out")
+    assert here(*arguments, tmp_path / "here")[0] == 0
+    assert here(*arguments, tmp_path / "there", "--engine", "processes", "--workers", 1)[0] == 0
+    assert same_tensors(tmp_path / "here", tmp_path / "there")
+    code, output, errors = here(
+        "train", "strings.csv", "--method", "tdr", "--engine", "processes", "--out", tmp_path / "x"
+    )
+    assert (code, output, (tmp_path / "x" / "model.json").exists()) == (2, "", False)
+    assert re.fullmatch(r"verirec: tdr is trained on one machine, --engine serial; on many workers: mf, .*\n", errors)
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
 def test_lists_of_all_users_are_written_by_their_ending(here, model, tmp_path, ending):
     file = tmp_path / f"list.{ending}"
