@@ -68,12 +68,14 @@ def evaluate(
 
     Returns
     -------
-    auc (over all pairs), ndcg@k, recall@k, precision@k and f1@k (means over users, over each user's test items), and
-    log_loss, brier and calibration_error, which are NaN, with a warning, if the scores are not probabilities. Ties
-    count as their expected value. AUC of one class is NaN, with a warning, and so is what needs a user with positives.
+    Evaluation
+        auc (over all pairs), ndcg@k, recall@k, precision@k and f1@k (means over users, over each user's test items),
+        and log_loss, brier and calibration_error, which are NaN, with a warning, if the scores are not probabilities.
+        Ties count as their expected value. AUC of one class is NaN, with a warning, and so is what needs a user with
+        positives.
 
-    Of a log that keeps its levels: ndcg@k with a gain of :math:`2^j - 1` for the level at place j, and rmse and mae of
-    the scores as predicted stars.
+        Of a log that keeps its levels: ndcg@k with a gain of :math:`2^j - 1` for the level at place j, and rmse and mae
+        of the scores as predicted stars.
 
     Examples
     --------
