@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -21,7 +23,8 @@ from engine_work import (
 )
 
 from verirec.engine import Processes, Ray, as_engine, current_engine, running_on
-from verirec.engine.worker import Versions
+from verirec.engine.processes import Child
+from verirec.engine.worker import Reply, Versions
 from verirec.exceptions import DataError, EngineError, OverlapWarning, ParameterError, WorkerEndedError
 
 pytestmark = [
@@ -54,6 +57,34 @@ def test_an_error_of_a_part_is_raised_as_it_is_and_the_engine_goes_on(engine):
 def test_warnings_reach_who_asked(engine):
     with pytest.warns(OverlapWarning, match="two is few"):
         assert list(engine.map(warn_of_two, range(4))) == [0, 1, 2, 3]
+
+
+def test_warnings_of_a_class_that_no_module_has_reach_who_asked(engine):
+    own = type("OwnWarning", (UserWarning,), {"__module__": "__main__"})
+    with pytest.warns(UserWarning, match="by hand") as caught:
+        assert list(engine.map(lambda part: warnings.warn("by hand", own, stacklevel=1), [0])) == [None]
+    # Ray makes a class of its own of what it is sent, by the same name.
+    assert [one.category.__name__ for one in caught] == ["OwnWarning"]
+
+
+def test_a_warning_whose_class_is_not_known_here_is_a_plain_one():
+    reply = Reply(pickle.dumps(3), raised=False, warned=(("odd", b"cnowhere\nOdd\n.", "there.py", 1),))
+    with pytest.warns(UserWarning, match="odd"):
+        assert reply.result() == 3
+
+
+def test_a_reply_that_cannot_be_read_is_an_error_and_nobody_waits(monkeypatch):
+    def unreadable(child, request):
+        raise AttributeError("no such class here")
+
+    monkeypatch.setattr(Child, "ask", unreadable)
+    with Processes(1) as engine:
+        with pytest.raises(AttributeError, match="no such class here"):
+            list(engine.map(squares, [0], waiting=lambda: pytest.fail("nothing came")))
+        host = engine.hosts(1)[0]
+        with pytest.raises(AttributeError, match="no such class here"):
+            host.begin(recall, "a")()
+        host.end()
 
 
 def test_a_lost_workers_part_is_done_again(engine, tmp_path):

@@ -19,7 +19,7 @@ from typing import IO, Any, Final, NamedTuple, TypeVar
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
 from verirec.engine.parcels import write_parcel
-from verirec.engine.worker import ONE_THREAD, Reply, in_worker, reissued, sendable
+from verirec.engine.worker import ONE_THREAD, Reply, in_worker, pickled_error, reissued, sendable
 from verirec.exceptions import WorkerEndedError
 
 Part = TypeVar("Part")
@@ -172,16 +172,19 @@ class _Worker:
     def _work(self) -> None:
         hold_interrupts()
         while (job := self.jobs.get()) is not None:
-            job.done.put((job.number, self._asked(job.request)))
+            try:
+                reply = self._asked(job.request)
+            except Exception as error:  # whatever it is: somebody waits for the reply
+                self.child.stop()
+                reply = Reply(pickled_error(error), True)
+            job.done.put((job.number, reply))
         self.child.stop()
 
     def _asked(self, request: Request) -> Reply:
-        for _ in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS - 1):
             with suppress(WorkerEndedError):
                 return self.child.ask(request)
-        return Reply(
-            pickle.dumps(WorkerEndedError("a worker was ended, often for lack of memory; use fewer workers")), True
-        )
+        return self.child.ask(request)
 
     def end(self) -> None:
         """End the process, and then the thread."""
@@ -222,9 +225,9 @@ class _HostWorker(_Worker):
     def _asked(self, request: Request) -> Reply:
         try:
             return self.child.ask(request)
-        except WorkerEndedError as error:
+        except Exception:
             self.child.end()
-            return Reply(pickle.dumps(error), True)
+            raise
 
 
 class Child:

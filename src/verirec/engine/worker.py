@@ -44,16 +44,17 @@ class Reply(NamedTuple):
     raised
         Whether it was raised.
     warned
-        Warnings on the way: message, category, file and line of each.
+        Warnings on the way: message, pickled category, file and line of each.
     """
 
     found: bytes
     raised: bool
-    warned: tuple[tuple[str, type[Warning], str, int], ...] = ()
+    warned: tuple[tuple[str, bytes, str, int], ...] = ()
 
     def result(self) -> Any:
         """Return what was found, or raise what was raised, after the warnings."""
-        for message, category, file, line in self.warned:
+        for message, pickled, file, line in self.warned:
+            category = _category(pickled)
             if issubclass(category, VerirecWarning):
                 warn_caller(message, category)
             else:
@@ -72,11 +73,28 @@ def answered(work: Callable[[], Any]) -> Reply:
         try:
             found, raised = bytes(cloudpickle.dumps(work(), protocol=5)), False
         except Exception as error:
-            found, raised = _pickled_error(error), True
-    return Reply(found, raised, tuple((str(one.message), one.category, one.filename, one.lineno) for one in caught))
+            found, raised = pickled_error(error), True
+    return Reply(found, raised, tuple((str(w.message), _pickled(w.category), w.filename, w.lineno) for w in caught))
 
 
-def _pickled_error(error: Exception) -> bytes:
+def _pickled(category: type[Warning]) -> bytes:
+    """Pickle a category of warnings, by value where it is the user's own; one that cannot be is a `UserWarning`."""
+    try:
+        return bytes(cloudpickle.dumps(category))
+    except Exception:
+        return pickle.dumps(UserWarning)
+
+
+def _category(pickled: bytes) -> type[Warning]:
+    """Return a category of warnings; one that is not known in this process is a `UserWarning`."""
+    try:
+        found: type[Warning] = pickle.loads(pickled)
+    except Exception:
+        return UserWarning
+    return found
+
+
+def pickled_error(error: Exception) -> bytes:
     """Pickle what was raised as it is, or what it says where that cannot be."""
     if not isinstance(error, VerirecError):
         error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)))
