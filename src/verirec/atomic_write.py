@@ -45,6 +45,37 @@ def replace_file(file: Path, content: bytes) -> None:
     _settle(place.parent)
 
 
+def replace_together(contents: dict[Path, bytes]) -> None:
+    """Write files that speak of one run, each in one go; a failure leaves all of them as they were before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     replace_together({Path(folder, name): name.encode() for name in ("a.txt", "b.txt")})
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['a.txt', 'b.txt']
+    """
+    # What is no regular file is refused below, and could be read for ever.
+    before = {file: file.read_bytes() if file.is_file() else None for file in contents}
+    try:
+        for file, content in contents.items():
+            replace_file(file, content)
+    except BaseException:
+        for file, earlier in before.items():
+            _restore(file, earlier)
+        raise
+
+
+def _restore(file: Path, content: bytes | None) -> None:
+    """Bring a file back to what it was, if it changed."""
+    if content is None:
+        if file.is_file():
+            file.unlink()
+    elif file.read_bytes() != content:
+        replace_file(file, content)
+
+
 def temporary_prefix(name: str) -> str:
     """Return how the temporary files of a file begin: what a killed process leaves can be told by it.
 

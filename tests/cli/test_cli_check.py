@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -79,12 +80,32 @@ def test_a_log_comes_on_standard_input(run, messy, monkeypatch, tmp_path):
     [
         (["check", "nowhere.csv"], "no file 'nowhere.csv'"),
         (["split", "x.csv", "--train", "a.csv", "--test", "a.csv"], "--train and --test must be two files"),
+        (["split", "x.csv", "--train", "a.csv", "--test", "./b/../a.csv"], "--train and --test must be two files"),
+        (["split", "x.csv", "--train", "./b/../x.csv", "--test", "a.csv"], "must not take the place of what is read"),
+        (["split", "b", "--train", "a.csv", "--test", "b/x.csv"], "must not take the place of what is read"),
         (["split", "x.csv", "--train", "a.txt", "--test", "b.csv"], "a part must end in .csv or .parquet; got 'a.txt'"),
     ],
 )
 def test_mistakes_end_in_one_line(run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_part_that_cannot_be_written_takes_the_other_along(run, tmp_path, monkeypatch):
+    (tmp_path / "log.csv").write_text("user,item,label\na,1,1\nb,2,0\nc,3,1\n")
+    replace = Path.replace
+
+    def full(self, target):
+        if Path(target).name == "test.csv":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    parts = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv")]
+    code, _, err = run("split", str(tmp_path / "log.csv"), *parts)
+    assert (code, "No space left on device" in err) == (2, True)
+    assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]

@@ -14,7 +14,7 @@ from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import AsJson, Seed, named_path
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import check_writable_file, write_file
+from verirec.pages.writing import check_writable_file, write_files
 
 app = typer.Typer(add_completion=False)
 
@@ -37,20 +37,15 @@ def split_command(
 ) -> None:
     """Part a log in two files, to train on one and to judge by the other.
 
-    Both have the columns user, item and label, with whatever else the log has, and are read back without options.
+    Both have the columns user, item and label, with whatever else the log has, and are read back without options, but
+    for --levels, --all-users, --all-items and features, which are given again.
 
     Example: verirec split ratings.csv --positive-from 4 --train train.csv --test test.csv --held-out .3
     """
-    for file in (train, test):
-        if file.suffix.lower() not in (".csv", ".parquet"):
-            raise ParameterError(f"a part must end in .csv or .parquet; got {file.name!r}")
-        check_writable_file(file)
-    if train == test:
-        raise ParameterError(f"--train and --test must be two files; both are {str(train)!r}")
+    _check_parts(train, test, log.files)
     parts = vr.split(log.load(), held_out, by=by, random_state=seed)  # type: ignore[arg-type]
     written = dict(zip((train, test), parts, strict=True))
-    for file, part in written.items():
-        write_file(file, _content(part, file))
+    write_files({file: _content(part, file) for file, part in written.items()})
     if as_json:
         told = {
             name: {"file": str(file), "rows": len(written[file])} for name, file in (("train", train), ("test", test))
@@ -60,6 +55,19 @@ def split_command(
     console = Console(markup=False, highlight=False)
     for file, part in written.items():
         console.print(f"{file}: {part!r}", soft_wrap=True)
+
+
+def _check_parts(train: Path, test: Path, inputs: list[Path]) -> None:
+    """Refuse files that cannot be written in the end, or that would take the place of what is read."""
+    read = {file.resolve() for file in inputs}
+    for file in (train, test):
+        if file.suffix.lower() not in (".csv", ".parquet"):
+            raise ParameterError(f"a part must end in .csv or .parquet; got {file.name!r}")
+        check_writable_file(file)
+        if read & {file.resolve(), *file.resolve().parents}:
+            raise ParameterError(f"a part must not take the place of what is read; got {str(file)!r}")
+    if train.resolve() == test.resolve():
+        raise ParameterError(f"--train and --test must be two files; both are {str(train.resolve())!r}")
 
 
 def _content(part: vr.FeedbackLog, file: Path) -> bytes:

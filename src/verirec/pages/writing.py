@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from verirec.atomic_write import replace_file
+from verirec.atomic_write import replace_file, replace_together
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 
@@ -28,20 +28,11 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     'report.html'
     """
     target = named_place(folder)
-    texts = {
-        target / "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
-        target / "report.html": page,
-    }
+    summary_text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
+    texts = {target / "summary.json": summary_text, target / "report.html": page}
     try:
         target.mkdir(parents=True, exist_ok=True)
-        before = {file: file.read_bytes() if file.exists() else None for file in texts}
-        try:
-            for file, text in texts.items():
-                replace_file(file, text.encode(errors="backslashreplace"))
-        except BaseException:
-            for file, content in before.items():
-                _restore(file, content)
-            raise
+        replace_together({file: text.encode(errors="backslashreplace") for file, text in texts.items()})
     except OSError as error:
         raise ParameterError(f"cannot write to {str(target)!r}: {error.strerror or error}") from None
     return target / "report.html"
@@ -210,22 +201,30 @@ def write_file(path: str | Path, content: bytes) -> None:
     ...     Path(folder, "a.txt").read_text()
     'hello'
     """
-    try:
+    with _refusing(path):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         replace_file(Path(path), content)
+
+
+def write_files(contents: dict[Path, bytes]) -> None:
+    """Write files that belong together, all or none; their folders are made if need be."""
+    with _refusing(*contents):
+        for file in contents:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        replace_together(contents)
+
+
+@contextmanager
+def _refusing(*files: str | Path) -> Iterator[None]:
+    """Say in one line that files cannot be written."""
+    try:
+        yield
     except OSError as error:
-        raise ParameterError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        named = " and ".join(repr(str(file)) for file in files)
+        raise ParameterError(f"cannot write {named}: {error.strerror or error}") from None
 
 
 def _quoting(frame: Any) -> Any:
     """Quote all text where some has a carriage return: pandas would leave that bare, and it ends a line."""
     returns = frame.map(lambda value: isinstance(value, str) and "\r" in value)
     return csv.QUOTE_NONNUMERIC if returns.to_numpy().any() else csv.QUOTE_MINIMAL
-
-
-def _restore(file: Path, content: bytes | None) -> None:
-    """Bring a file back to what it was, if it changed: the two files speak of one run."""
-    if content is None:
-        file.unlink(missing_ok=True)
-    elif file.read_bytes() != content:
-        replace_file(file, content)
