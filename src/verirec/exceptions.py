@@ -248,6 +248,10 @@ class CacheWarning(VerirecWarning):
     """The cache folder cannot be written; what is done without it is the same, and slower to start."""
 
 
+class AlignmentWarning(VerirecWarning):
+    """Nothing says whose rows a model's are: they were taken to be in the order of the log's ids."""
+
+
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 

@@ -15,6 +15,7 @@ from verirec.data import as_predictions
 from verirec.data.top_lists import TopLists
 from verirec.exceptions import (
     AdapterError,
+    AlignmentWarning,
     ColdStartWarning,
     ColumnError,
     NotFittedError,
@@ -69,6 +70,25 @@ def test_ids_of_a_models_rows_and_columns_are_matched_with_the_logs(als):
     ours = as_predictions(vr.adapt(shuffled, LOG, user_ids=users, item_ids=items), *LOG.shape)
     assert ours.at(LOG.users, LOG.items) == pytest.approx(
         as_predictions(vr.adapt(als, LOG), *LOG.shape).at(LOG.users, LOG.items)
+    )
+
+
+def test_a_model_of_the_same_size_is_said_to_be_taken_in_the_order_of_a_log_with_names(als):
+    named = vr.FeedbackLog.from_arrays(
+        [0, 1], [0, 1], [1, 0], n_users=60, n_items=40, user_ids=[f"u{n:02}" for n in range(60)]
+    )
+    with pytest.warns(AlignmentWarning, match=r"Squares does not say whose its users are: .* 'u00' first; give user_"):
+        vr.adapt(als, named)
+    vr.adapt(als, named, user_ids=named.user_ids.ids())
+
+
+def test_what_was_adapted_for_another_log_is_refused(als):
+    named = {"n_users": 60, "n_items": 40, "item_ids": np.arange(40) + 7}
+    other = vr.FeedbackLog.from_arrays(LOG.users, LOG.items, LOG.labels, **named)
+    check_refusal(
+        lambda: vr.estimate_ranking(vr.adapt(als, LOG), other),
+        UnknownIdError,
+        "AlternatingLeastSquares was adapted for a log of other items: adapt it for this log",
     )
 
 

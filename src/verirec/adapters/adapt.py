@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from verirec.adapters.adapted import Adapted, Extras, source_of
@@ -10,7 +11,7 @@ from verirec.adapters.catalogue import CATALOGUE, Adapter, adapter_of
 from verirec.adapters.frames import is_table_of_pairs
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import AdapterError, VerirecError
+from verirec.exceptions import AdapterError, UnknownIdError, VerirecError
 
 
 def adapt(
@@ -62,11 +63,19 @@ def adapt(
 def adapted(given: PredictionsLike, log: FeedbackLog) -> PredictionsLike:
     """Adapt what is a model of another library, or a frame by ids; leave any other predictions as they are."""
     if isinstance(given, Adapted):
+        _check_ids(given, log)
         return given
     adapter = adapter_of(given)
     if adapter is None or ("pandas" in adapter.modules and not is_table_of_pairs(given)):
         return given
     return _read(adapter, given, log, Extras())
+
+
+def _check_ids(given: Adapted, log: FeedbackLog) -> None:
+    """Refuse what was adapted for a log of other users or items: it would be held against the wrong ones."""
+    for side, theirs, ours in zip(("users", "items"), given.ids or (), (log.user_ids, log.item_ids), strict=False):
+        if theirs != ours:
+            raise UnknownIdError(f"{given.source} was adapted for a log of other {side}: adapt it for this log")
 
 
 def _read(adapter: Adapter, model: Any, log: FeedbackLog, extras: Extras) -> Adapted:
@@ -83,4 +92,4 @@ def _read(adapter: Adapter, model: Any, log: FeedbackLog, extras: Extras) -> Ada
             f"{source_of(model)} does not work as the adapter for {adapter.library} ({adapter.version}) expects: "
             f"{type(error).__name__}: {error}"
         ) from error
-    return found
+    return replace(found, ids=(log.user_ids, log.item_ids))

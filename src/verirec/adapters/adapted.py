@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from verirec.data.ids import IdMap
 from verirec.data.predictions import PredictionsLike
 
 
@@ -23,11 +24,14 @@ class Adapted:
     probabilities
         Whether they are probabilities; `None` where their range tells. Where they are not, `estimate`, `compare` and
         `assess` set rows apart to calibrate them by, and say so.
+    ids
+        Of the users and items of the log that it was made for: positions mean nothing for another's.
     """
 
     predictions: PredictionsLike
     source: str
     probabilities: bool | None
+    ids: tuple[IdMap, IdMap] | None = None
 
     def __repr__(self) -> str:
         given = "scores of pairs" if isinstance(self.predictions, tuple) else repr(self.predictions)

@@ -11,7 +11,7 @@ from verirec.adapters.adapted import Extras
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.ids import IdMap
 from verirec.data.predictions import Factors
-from verirec.exceptions import ColdStartWarning, UnknownIdError, warn_caller
+from verirec.exceptions import AlignmentWarning, ColdStartWarning, UnknownIdError, warn_caller
 from verirec.formatting import short
 
 
@@ -21,7 +21,8 @@ def rows_of(ids: Any, size: int, log: FeedbackLog, side: str, source: str) -> np
     Parameters
     ----------
     ids
-        Of the model's, in its own order; `None` where they are the log's positions.
+        Of the model's, in its own order; `None` where they are the log's positions, which is said of other ids than
+        0, 1, 2, ...
     size
         How many the model has.
     log
@@ -42,6 +43,7 @@ def rows_of(ids: Any, size: int, log: FeedbackLog, side: str, source: str) -> np
                 f"{source} has {size:,} {side}s and the log {len(catalogue):,}: say whose they are, {side}_ids=..., in "
                 "the model's order"
             )
+        _say_unless_numbered(catalogue, side, source)
         return np.arange(size, dtype=np.int32)
     if len(ids) != size:
         raise UnknownIdError(f"{source} has {size:,} {side}s; got {len(ids):,} {side}_ids")
@@ -62,6 +64,17 @@ def rows_of(ids: Any, size: int, log: FeedbackLog, side: str, source: str) -> np
             ColdStartWarning,
         )
     return found
+
+
+def _say_unless_numbered(catalogue: IdMap, side: str, source: str) -> None:
+    """Warn that a model of as many users, or items, is taken to have them in the order of a log that names them."""
+    if catalogue != IdMap(len(catalogue)):
+        first = short(catalogue.arrow([0]).to_pylist()[0])
+        warn_caller(
+            f"{source} does not say whose its {side}s are: they are taken to be in the log's order, {first} first; "
+            f"give {side}_ids=... to vr.adapt, in the model's order",
+            AlignmentWarning,
+        )
 
 
 def factors_for(
