@@ -60,7 +60,8 @@ def folder(tmp_path_factory):
     write_table(place / "logged.csv", ["user", "item", "score"], *rows[:2], f[log.users, log.items])
     parts = {"user_factors": random.normal(0, 0.4, (SHAPE[0], 3)), "item_factors": random.normal(0, 0.4, (SHAPE[1], 3))}
     full = parts | {"user_constants": random.normal(0, 0.2, SHAPE[0]), "constant": -0.2, "link": "logistic"}
-    np.savez(place / "factors.npz", **parts)
+    np.savez(place / "factors.npz", **parts, link="logistic")
+    np.savez(place / "unlinked.npz", **parts)
     np.savez(place / "full.npz", **full)
     shuffled = random.permutation(SHAPE[0])
     by_id = {name: full[name][shuffled] for name in ("user_factors", "user_constants")}
@@ -634,6 +635,19 @@ def test_a_clip_makes_no_probabilities_and_the_error_names_the_recommender(estim
     code, output, errors = estimate("log.csv", "--predictions", stars, "--clip", 1e-6)
     assert (code, output) == (2, "")
     assert re.fullmatch(r"verirec: stars: --clip 1e-06 is for probabilities that are 0 or 1; these [^\n]+\n", errors)
+
+
+@pytest.mark.filterwarnings("always::verirec.exceptions.ScoreWarning")
+def test_factors_without_a_link_are_calibrated_as_scores_are_and_otherwise_warned_of(figures, estimate, folder):
+    given = "log.csv", "--predictions", "mine=unlinked.npz"
+    shown = figures(*given, "--calibrate", "platt")
+    np.savez(folder / "scores.npz", **np.load(folder / "unlinked.npz"), link="identity")
+    same = figures("log.csv", "--predictions", "mine=scores.npz", "--calibrate", "platt")
+    assert shown["calibrated"] == same["calibrated"] != {}
+    assert shown["recommenders"]["mine"]["dr"]["value"] == pytest.approx(same["recommenders"]["mine"]["dr"]["value"])
+    code, _, errors = estimate(*given)
+    assert code == 0
+    assert re.search("these factors name no link and are taken for logits.*--calibrate platt", errors)
 
 
 def test_scores_of_logged_pairs_can_be_calibrated(figures, folder, tmp_path):

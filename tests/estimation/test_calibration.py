@@ -301,6 +301,16 @@ def test_factors_that_are_logits_are_not_told_of(world):
     vr.estimate(expit(-3 * z), world.log)
 
 
+def test_factors_that_name_no_link_are_told_of_once_and_need_calibration(world):
+    given = logit(np.clip(world.preferences, 0.05, 0.95)), np.eye(SHAPE[1])
+    for form in (given, vr.Factors(*given, link=None)):
+        with pytest.warns(ScoreWarning, match=r"^these factors name no link and are taken for logits") as told:
+            vr.estimate(form, world.log)
+        assert [one.filename for one in told] == [__file__]
+        assert need_calibration(form, world.log)
+        vr.estimate(vr.calibrate(form, world.log), world.log)
+
+
 def test_factors_that_are_no_logits_need_calibration_and_logits_do_not(world, stars):
     assert need_calibration(factors_with(-stars), world.log)
     assert not need_calibration(factors_with(logit(np.clip(world.preferences, 0.05, 0.95))), world.log)

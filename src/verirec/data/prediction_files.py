@@ -52,8 +52,8 @@ def read_predictions(
     path
         By its ending: .csv, .tsv, .inter or .parquet, a table with user, item and score by the log's own ids; .npy, a
         dense matrix by position; .npz, factors: arrays user_factors and item_factors and, if you have them,
-        user_constants, item_constants, constant and link ("logistic" or "identity"), by position or in
-        the order of user_ids and item_ids.
+        user_constants, item_constants, constant and link ("logistic" or "identity"; see `Factors` for none), by
+        position or in the order of user_ids and item_ids.
     log
         Whose users and items they are for.
     user, item, score
@@ -139,7 +139,7 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
                     if parts[part].ndim == 0 or len(parts[part]) != len(ids):
                         raise FileFormatError(f"{name}: {part} must have a row for each of the {len(ids):,} {side}_ids")
                     parts[part] = parts[part][order]
-    options: dict[str, Any] = dict(parts)
+    options: dict[str, Any] = {"link": None} | parts
     for part in ("constant", "link"):
         if part in parts:
             if parts[part].ndim != 0:

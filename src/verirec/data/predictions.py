@@ -31,7 +31,8 @@ class Factors:
     constant
         Added everywhere.
     link
-        "logistic" turns the sum into a probability, "identity" leaves it.
+        "logistic" turns the sum into a probability, "identity" leaves it. `None` says that nobody knows: they are taken
+        for logistic, with a warning where a loss is estimated, and calibrated where that is asked for.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class Factors:
     user_constants: npt.NDArray[Any] | None = None
     item_constants: npt.NDArray[Any] | None = None
     constant: float = 0.0
-    link: Literal["logistic", "identity"] = "logistic"
+    link: Literal["logistic", "identity"] | None = "logistic"
 
     def __post_init__(self) -> None:
         rank = number_array("user_factors", self.user_factors, ndim=2, error=PredictionError).shape[1]
@@ -58,11 +59,12 @@ class Factors:
             object.__setattr__(self, name, factors)
             object.__setattr__(self, f"{side}_constants", constants)
         object.__setattr__(self, "constant", _constant(self.constant))
-        one_of("link", self.link, ("logistic", "identity"))
+        if self.link is not None:
+            one_of("link", self.link, ("logistic", "identity"))
 
     def __repr__(self) -> str:
         (n_users, rank), n_items = self.user_factors.shape, len(self.item_factors)
-        return f"Factors({n_users:,} users x {n_items:,} items, {rank} factors, {self.link} link)"
+        return f"Factors({n_users:,} users x {n_items:,} items, {rank} factors, {self.link or 'no'} link)"
 
 
 class LinkedFactors(FactorCells):
@@ -78,7 +80,8 @@ class LinkedFactors(FactorCells):
             np.asarray(factors.item_constants),
             factors.constant,
         )
-        self.link = factors.link
+        self.link = factors.link or "logistic"
+        self.link_is_assumed = factors.link is None
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the probabilities, or the sums where there is no link."""
@@ -167,8 +170,8 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     ----------
     predictions
         A dense array (n_users, n_items); a tuple (users, items, scores) of flat arrays, by position; a function of
-        two flat arrays (users, items); `Factors`, or a tuple (U, V) or (U, V, b_u, b_i), which means logistic ones; or
-        what has such as its `predictions`, as recommenders that verirec trained do.
+        two flat arrays (users, items); `Factors`, or a tuple (U, V) or (U, V, b_u, b_i), which means those of link
+        `None`; or what has such as its `predictions`, as recommenders that verirec trained do.
     n_users, n_items
         The grid's size.
 
@@ -194,7 +197,7 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
         if len(predictions) == 3:
             return PairScores(predictions, n_users, n_items)
         if len(predictions) in (2, 4):
-            return LinkedFactors(Factors(*predictions), n_users, n_items)
+            return LinkedFactors(Factors(*predictions, link=None), n_users, n_items)
         raise PredictionError(
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"

@@ -185,7 +185,7 @@ def calibrate_by(
 def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     """Tell whether predictions are no probabilities: outside of 0 and 1, or factors that are no logits.
 
-    Factors are taken for logits; those that do worse on the logged labels than a coin cannot be such.
+    Factors that say so are logits; those that do worse on the logged labels than a coin cannot be such.
 
     Examples
     --------
@@ -196,6 +196,8 @@ def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     values = as_predictions(predictions, log.n_users, log.n_items)
     if not isinstance(values, LinkedFactors) or values.link != "logistic":
         return not values.ranks_only and not are_probabilities(values, log)
+    if values.link_is_assumed:
+        return True
     loss = get_loss("log")
     negative, difference = CellLosses(values, loss).of_rows(log.users, log.items)
     return worse_than_a_coin(negative + log.labels * difference, loss.of(np.full(len(log), 0.5), log.labels))

@@ -198,7 +198,7 @@ def _warn_of_clipping(problem: EstimationProblem) -> None:
 
 
 def _warn_of_scores(problem: EstimationProblem) -> None:
-    """Say so where factors, which are taken for logits, do worse on the logged pairs than a coin; or stars stand."""
+    """Say so where factors do worse on the logged pairs than a coin, or are taken for logits unsaid; or stars stand."""
     given = problem.losses.predictions
     if isinstance(problem.losses, LevelLosses):
         problem.losses.warn_of_scale(problem.log)
@@ -212,6 +212,12 @@ def _warn_of_scores(problem: EstimationProblem) -> None:
         warn_caller(
             f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
             f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",
+            ScoreWarning,
+        )
+    elif given.link_is_assumed:
+        warn_caller(
+            "these factors name no link and are taken for logits, which those of ALS or BPR are not: calibrate "
+            "(calibrate='platt') makes probabilities of scores; link='logistic' says that they are logits",
             ScoreWarning,
         )
 
