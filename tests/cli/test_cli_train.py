@@ -181,13 +181,39 @@ def test_tables_are_shown_where_no_file_is_asked_for(here, model):
 
 
 def test_a_log_of_other_columns_can_be_left_out(here, model, folder):
-    options = ("--user", "who", "--item", "what", "--positive-from", 4)
+    options = ("--user", "who", "--item", "what")
     code, output, errors = here("recommend", model, "--users", "u01", "-k", 3, "--exclude", "other.csv", *options)
     assert (code, errors) == (0, "")
     rated = {row["item"] for row in read_csv(folder / "strings.csv") if row["user"] == "u01"}
     found = re.findall(r"i\d\d", output)
     assert len(found) == 3
     assert rated.isdisjoint(found)
+
+
+def test_pairs_are_left_out_whatever_they_were_rated_and_however_often(here, model, folder, tmp_path):
+    rated = [
+        (row["user"], row["item"], stars)
+        for row in read_csv(folder / "strings.csv")
+        for stars in (2, 3 * int(row["label"]) + 1)
+    ]
+    write_csv(tmp_path / "twice.csv", ["user", "item", "rating"], *zip(*rated, strict=True))
+    write_csv(tmp_path / "pairs.csv", ["user", "item"], *list(zip(*rated, strict=True))[:2])
+    prepared = (
+        "prepare",
+        tmp_path / "twice.csv",
+        "--positive-from",
+        4,
+        "--duplicates",
+        "last",
+        "--out",
+        tmp_path / "log",
+    )
+    assert here(*prepared)[0] == 0
+    lists = [
+        here("recommend", model, "--users", "u01", "-k", 3, "--exclude", given)
+        for given in ("strings.csv", *(tmp_path / name for name in ("twice.csv", "pairs.csv", "log")))
+    ]
+    assert all(one == lists[0] and one[0] == 0 for one in lists)
 
 
 def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
@@ -571,7 +597,7 @@ RECOMMEND_MISTAKES = [
     (("--fold-in", "strings.csv", "--users", "nobody"), "users are not all in the catalogue: .*'nobody'"),
     (("--users", "u01", "--out", "list.xlsx"), "a table must end in .csv, .parquet or .json; got 'list.xlsx'"),
     (("--users", "u01", "--exclude", "nope.csv"), "no file 'nope.csv'"),
-    (("--users", "u01", "--exclude", "audit_strings.csv"), "audit_strings.csv: cannot tell which column is the rating"),
+    (("--users", "u01", "--exclude", "other.csv"), "other.csv: cannot tell which column is the user"),
     (("--users", "u01", "--exclude", "integers.csv"), "integers .* where the catalogue has strings"),
     (("--users", "u01", "--out", "taken/list.csv"), "taken"),
     (("--users", "u01", "--out", "nothing"), "nothing"),

@@ -104,6 +104,25 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
         with at_hand(path) as there:
             return vr.read_log(there, **self.reading, **more)
 
+    def pairs(self, path: Path) -> vr.FeedbackLog:
+        """Read which pairs a file of ratings or a prepared log has, whatever was rated, and how often."""
+        from verirec.data.files import read_pairs
+        from verirec.data.roles import PairRoles
+        from verirec.data.text_form import TextForm
+
+        if path.is_dir():
+            return vr.scan_log(path, memory=self.memory)
+        given = self.reading
+        form = TextForm(given["delimiter"], given["columns"], self.encoding, skip_broken=self.drop_missing)
+        with at_hand(path) as there:
+            return read_pairs(
+                there,
+                PairRoles(self.user, self.item),
+                form,
+                drop_missing=self.drop_missing,
+                clean_ids=self.clean_ids,
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class WholeLogOptions(RatingsOptions):

@@ -36,7 +36,9 @@ def recommend_command(
         Path | None, typer.Option(help="Features of the users of --fold-in, as those of training.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Items per user.")] = 10,
-    exclude: Annotated[Path | None, typer.Option(help="A log whose pairs are left out.")] = None,
+    exclude: Annotated[
+        Path | None, typer.Option(help="A log whose pairs are left out: a file, or a folder of verirec prepare.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write: .csv, .parquet or .json; by default a table is shown.")
     ] = None,
@@ -57,7 +59,7 @@ def recommend_command(
         raise ParameterError("give --users, --users-file, --all-users or --fold-in")
     if user_features is not None and fold_in is None:
         raise ParameterError("--user-features are those of the users of --fold-in, which is not given")
-    rated = None if exclude is None else ratings.read(exclude, duplicates="first")
+    rated = None if exclude is None else ratings.pairs(exclude)
     if fold_in is not None:
         new = ratings.read(fold_in, user_features=user_features)
         recommender, rated = recommender.fold_in(new), new if rated is None else rated

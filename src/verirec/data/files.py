@@ -8,12 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.limits import COMPRESSIONS
 from verirec.data.parquet_files import read_parquet
-from verirec.data.roles import Roles
+from verirec.data.roles import PairRoles, Roles
 from verirec.data.tables import LogOptions
 from verirec.data.text_files import one_line, read_text, refuse_long_line
 from verirec.data.text_form import TextForm
@@ -78,6 +79,32 @@ def read_log(
         except MissingValueError as error:
             below = "; row 0 is the one below the header" if ending != ".parquet" and columns is None else ""
             raise MissingValueError(f"{file.name}: {error}, or leave such rows out: drop_missing=True{below}") from None
+
+
+def read_pairs(
+    path: Path,
+    roles: PairRoles,
+    form: TextForm,
+    *,
+    drop_missing: bool = False,
+    clean_ids: bool = False,
+) -> FeedbackLog:
+    """Read which pairs a file of ratings has, each once, whatever was rated: all labels are 0.
+
+    Parameters
+    ----------
+    path
+        As in `read_log`, as are the others.
+    roles, form
+        Its columns, and how its text is written.
+    """
+    ending = file_ending(path, is_text=form.delimiter is not None)
+    table, settled = read_columns(path, ending, roles, form)
+    form.warn_of_broken(path.name)
+    sides = {side: table[str(getattr(settled, side))] for side in ("user", "item")}
+    pairs = pa.table(sides | {"label": np.zeros(len(table), np.int8)})
+    options: dict[str, Any] = {"drop_missing": drop_missing, "clean_ids": clean_ids, "duplicates": "first"}
+    return log_from_table(pairs, Roles("user", "item", "label"), from_text=ending != ".parquet", **options)
 
 
 def read_columns(

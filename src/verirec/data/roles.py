@@ -118,6 +118,13 @@ class Roles:
 
 
 @dataclass(frozen=True)
+class PairRoles(Roles):
+    """Columns of a file of which the pairs alone count."""
+
+    usual_names: ClassVar = {role: _USUAL_NAMES[role] for role in ("user", "item")}
+
+
+@dataclass(frozen=True)
 class ScoreRoles(Roles):
     """Columns of predictions: scores of pairs or, where there is a rank and no score is named, top-k lists."""
 
