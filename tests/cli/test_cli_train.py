@@ -216,6 +216,13 @@ def test_pairs_are_left_out_whatever_they_were_rated_and_however_often(here, mod
     assert all(one == lists[0] and one[0] == 0 for one in lists)
 
 
+def test_a_model_that_gives_all_users_the_same_list_is_said_to(here, folder, tmp_path):
+    given = "train", "strings.csv", "--method", "mf", *QUICK, "--force", "--out", tmp_path / "model"
+    assert "users that were looked at get the same 10 items" in here(*given, "--set", "penalty_factors=10")[1]
+    own = "--set", "penalty_factors=0.0001", "--set", "epochs=50"
+    assert "get the same" not in here(*given[:4], *own, *given[-3:])[1]
+
+
 def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
     arguments = ("strings.csv", "--method", "ome-ips", "--audit", "audit_strings.csv", "--out", tmp_path, *QUICK)
     assert here("train", *arguments)[0] == 0

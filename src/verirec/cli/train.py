@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -37,6 +38,8 @@ CHECKPOINT: Final = "checkpoint.safetensors"
 _BY_THE_LOG: Final = (
     "Chosen by held-out rows of the log, which people chose to rate: only a survey of random pairs can confirm it."
 )
+_LOOKED_AT, _LIST = 100, 10
+"""How many users are asked for their lists, and of how many items, to find out whether all have the same."""
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
 
 app = typer.Typer(add_completion=False)
@@ -108,6 +111,7 @@ def training_summary(recommender: Any, out: Path) -> dict[str, Any]:
         "validation_error": None if math.isnan(error) else error,
         "validation_estimator": report.validation_estimator,
         "noise_rates": {"rho01": rates.rho01, "rho10": rates.rho10} if isinstance(rates, vr.NoiseRates) else None,
+        "same_list": same_list(recommender.recommender_) is not None,
         "search": report.search,
     }
 
@@ -155,11 +159,25 @@ def _say(recommender: Any, out: Path) -> None:
     trained = recommender.recommender_
     if (curve := trained.calibration) is not None:
         lines.append(f"By the survey: slope {curve.slope:.2f}, mean logit from {curve.centre:.2f} to {curve.level:.2f}")
+    if (told := same_list(trained)) is not None:
+        lines.append(told)
     cold = int(trained.cold_users.sum()), int(trained.cold_items.sum())
     if any(cold):
         lines.append(f"Without ratings to learn from: {cold[0]:,} users, {cold[1]:,} items")
     for line in (*lines, f"The model: {out}"):
         console.print(line, soft_wrap=True)
+
+
+def same_list(trained: Any) -> str | None:
+    """Say so where all of some users, evenly taken, have the same items on top; `None` where they do not."""
+    warm = np.flatnonzero(~trained.cold_users)
+    users = np.unique(warm[np.linspace(0, len(warm) - 1, _LOOKED_AT).astype(int)])
+    length = min(_LIST, max(trained.shape[1] // 2, 1))
+    tops = np.sort(trained.recommend(trained.user_ids.ids(users), length).items, axis=1)
+    if len(users) < 2 or (tops != tops[0]).any():
+        return None
+    told = f"All of {len(users):,} users that were looked at get the same {tops.shape[1]} items"
+    return f"{told}: of what users like differently, little or nothing was learnt"
 
 
 def search_lines(search: dict[str, Any]) -> list[str]:
