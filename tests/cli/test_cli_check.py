@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -49,7 +50,7 @@ def test_check_as_json(run, messy):
     code, out, _ = run("check", messy, "--json", "--positive-from", "3")
     found = json.loads(out)
     assert code == 0
-    assert found["options"] == "--delimiter ';' --clean-ids --drop-missing"
+    assert found["options"] == "--positive-from 3 --delimiter ';' --clean-ids --drop-missing"
     assert found["log"] == {"rows": 181, "users": 21, "items": 9}
     assert found["faults"][1]["first"] == [0]
 
@@ -59,6 +60,35 @@ def test_a_good_file_has_nothing_wrong_with_it(run, tmp_path):
     pd.DataFrame({"user": [1, 2], "item": [1, 1], "label": [0, 1]}).to_csv(file, index=False)
     code, out, _ = run("check", str(file))
     assert (code, out.splitlines()[-1]) == (0, "Nothing is wrong with it.")
+
+
+def test_a_prepared_folder_is_opened(run, messy, tmp_path):
+    options = "--delimiter", ";", "--clean-ids", "--drop-missing", "--positive-from", "4"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert run("prepare", messy, *options, "--out", tmp_path / "log")[0] == 0
+    code, out, _ = run("check", tmp_path / "log")
+    assert (code, out.splitlines()[-1]) == (0, "Nothing is wrong with it.")
+    next((tmp_path / "log").glob("by_user*")).write_bytes(b"")
+    assert run("check", tmp_path / "log")[0] == 2
+
+
+def test_all_columns_that_cannot_be_told_are_named_at_once_by_their_options(run, tmp_path):
+    (tmp_path / "odd.csv").write_text("who,what,how many\nann,1,5\nbob,2,1\n")
+    code, out, _ = run("check", tmp_path / "odd.csv", "--json")
+    found = json.loads(out)
+    assert (code, found["log"]) == (2, None)
+    assert "name them: --user ..., --item ..., --rating ...;" in found["faults"][-1]["what"]
+
+
+def test_repeated_pairs_are_counted_and_what_was_given_is_given_again(run, tmp_path):
+    rows = "ann,1,5,1\nann,1,1,2\nbob,1,5,1\nbob,1,4,2\nbob,2,1,3\n"
+    (tmp_path / "log.csv").write_text("who,item,rating,when\n" + rows)
+    given = "--user", "who", "--timestamp", "when", "--positive-from", "4"
+    found = json.loads(run("check", tmp_path / "log.csv", *given, "--json")[1])
+    assert found["options"] == "--user who --positive-from 4 --timestamp when --duplicates latest"
+    assert found["remarks"] == ["2 of 5 rows are of pairs that have another row, which counts: --duplicates latest"]
+    assert "duplicates" not in found["faults"][0]["what"]
 
 
 def test_a_log_comes_on_standard_input(run, messy, monkeypatch, tmp_path):

@@ -26,7 +26,7 @@ MESSAGES = [
     ),
     ("cannot tell the score; name it: score=...", "cannot tell the score; name it: --score-column ..."),
     ("name one with propensity=...", "name one with --propensity-column ..."),
-    ("name it: true_label=...; the columns", "name it: true_label; the columns"),
+    ("name it: true_label=...; the columns", "rename it: true_label; the columns"),
     ("fit it with propensities=...", "fit it with propensities"),
     ("n_users=5 ids", "n_users=5 ids"),
     ("--predictions must be NAME=FILE; got 'user=x'", "--predictions must be NAME=FILE; got 'user=x'"),

@@ -37,8 +37,8 @@ def test_rows_that_lack_something_are_left_out_and_counted(messy):
     assert log.to_frame().values.tolist() == [["ann", 7, 1, 5, 1], ["dan", 10, 0, 2, 7]]
     assert [str(one.message) for one in warned] == [
         "messy.csv: 1 lines do not have as many fields as there are columns, and are left out (first: 'dan,9,2')",
-        "4 of 6 rows are left out: column 'user' is missing in 1, column 'when' is missing in 1, column 'rating' is no "
-        "number (first: 'five') in 1, column 'rating' is not within 1 and 5 in 1",
+        "4 of 6 rows are left out: column 'user' has no value in 1, column 'when' has no value in 1, column 'rating' is "
+        "no number (first: 'five') in 1, column 'rating' is not within 1 and 5 in 1",
     ]
 
 
@@ -77,7 +77,7 @@ def test_null_and_nan_are_missing_in_dictionaries_too():
 def test_frames_of_floats_with_gaps_have_whole_ids_after_cleaning():
     frame = pd.DataFrame({"user": [1.0, None, 3.0], "item": [1, 2, 3], "rating": [1, 0, 0]})
     check_refusal(lambda: FeedbackLog.from_frame(frame, clean_ids=True), MissingValueError, "column 'user' has missing")
-    with pytest.warns(DroppedRowsWarning, match=r"1 of 3 rows are left out: column 'user' is missing in 1"):
+    with pytest.warns(DroppedRowsWarning, match=r"1 of 3 rows are left out: column 'user' has no value in 1"):
         log = FeedbackLog.from_frame(frame, drop_missing=True, clean_ids=True)
     assert log.user_ids.ids().tolist() == [1, 3]
 
@@ -141,7 +141,7 @@ def test_a_log_of_which_nothing_is_left_is_refused():
     check_refusal(
         lambda: FeedbackLog.from_frame(frame, drop_missing=True),
         EmptyLogError,
-        "the log is empty: 2 of 2 rows are left out: column 'user' is missing in 1, column 'item' is missing in 1",
+        "the log is empty: 2 of 2 rows are left out: column 'user' has no value in 1, column 'item' has no value in 1",
     )
 
 

@@ -16,9 +16,9 @@ HEADER = "user,item,rating\n"
 GOOD = "".join(f"u{row % 40},{row % 7},{'13445'[row % 5]}\n" for row in range(280))
 FAULTS = {
     "nothing": (HEADER + GOOD, [], {"positive_from": 4.0}),
-    "user": (HEADER + ",1,2\n" + GOOD, ["column 'user' is missing"], {"drop_missing": True}),
+    "user": (HEADER + ",1,2\n" + GOOD, ["column 'user' has no value"], {"drop_missing": True}),
     "word": (HEADER + GOOD + "a,1,five\n", ["column 'rating' is no number (first: 'five')"], {"drop_missing": True}),
-    "null": (HEADER + GOOD + "a,NULL,5\n", ["column 'item' is missing"], {"drop_missing": True}),
+    "null": (HEADER + GOOD + "a,NULL,5\n", ["column 'item' has no value"], {"drop_missing": True}),
     "fields": (HEADER + GOOD + "a,1\n", ["1 lines do not have as many fields as"], {"drop_missing": True}),
     "spaces": (HEADER + GOOD + "a ,1,5\n", ["column 'user' has spaces or .0 around ids"], {"clean_ids": True}),
     "floats": (HEADER + GOOD + "a,1.0,5\n", ["column 'item' has spaces or .0"], {"clean_ids": True}),
@@ -77,7 +77,7 @@ def test_all_faults_of_a_file_are_listed_at_once_with_their_first_rows(tmp_path)
         "column 'user' has spaces or .0 around ids": (1, (0,)),
         "column 'item' has spaces or .0 around ids": (1, (0,)),
         "column 'rating' is not within 1 and 5, as nearly all of it is": (1, (284,)),
-        "column 'item' is missing": (1, (2,)),
+        "column 'item' has no value": (1, (2,)),
         "column 'rating' is no number": (1, (1,)),
     }
     assert len(found.log) == 281

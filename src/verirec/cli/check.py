@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from verirec.cli import messages
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import LogOptions
 from verirec.cli.options import AsJson
 from verirec.cli.standard_input import at_hand
+from verirec.cli.verbs import options_called
 from verirec.exceptions import FileFormatError
 
 if TYPE_CHECKING:
@@ -32,15 +36,39 @@ def check_command(log: LogOptions, as_json: AsJson = False) -> None:
 
     Example: verirec check ratings.csv --positive-from 4
     """
-    from verirec.data.inspection import check_file
+    found, given = _checked(log), _given(log)
+    if as_json:
+        typer.echo(json.dumps(_summary(found, given), indent=2))
+    else:
+        _say(found, given)
+    if found.log is None:
+        raise typer.Exit(2)
 
+
+def _checked(log: LogOptions) -> FileCheck:
+    """Look at a file, or open a prepared log, which compares its checksums."""
+    from verirec.data.inspection import Fault, FileCheck, check_file
+
+    if log.log.is_dir():
+        return FileCheck((), {}, log.load(), ())
     with at_hand(log.log) as file:
         if not file.is_file():
             raise FileFormatError(f"no file {str(file)!r}")
         found = check_file(file, **log.reading, **log.rules())
-    if as_json:
-        typer.echo(json.dumps(_summary(found), indent=2))
-        return
+    options = options_called(sys.argv[1:])
+    faults = (Fault(**vars(one) | {"what": messages.in_options(one.what, options)}) for one in found.faults)
+    remarks = (messages.in_options(one, options) for one in found.remarks)
+    return replace(found, faults=tuple(faults), remarks=tuple(remarks))
+
+
+def _given(log: LogOptions) -> dict[str, Any]:
+    """Return the options that were given, which belong to those that read the file."""
+    usual = {"encoding": "utf-8", "duplicates": "error", "drop_missing": False, "clean_ids": False}
+    said = {**log.reading, **log.rules()}
+    return {name: value for name, value in said.items() if value is not None and value != usual.get(name)}
+
+
+def _say(found: FileCheck, given: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
     if found.faults:
         console.print(_table(found.faults))
@@ -50,7 +78,7 @@ def check_command(log: LogOptions, as_json: AsJson = False) -> None:
         console.print("It cannot be read before the last of these is mended.", soft_wrap=True)
         return
     console.print(repr(found.log), soft_wrap=True)
-    told = f"Give {in_options(found.mend)}" if found.mend else "Nothing is wrong with it."
+    told = f"Give {in_options(given | found.mend)}" if found.mend else "Nothing is wrong with it."
     console.print(told, soft_wrap=True)
 
 
@@ -66,7 +94,7 @@ def in_options(mend: dict[str, Any]) -> str:
     for name, value in mend.items():
         words.append(f"--{name.replace('_', '-')}")
         if isinstance(value, list):
-            words.append(",".join(value))
+            words.append(",".join(map(_word, value)))
         elif value is not True:
             words += [_word(one) for one in (value if isinstance(value, tuple) else (value,))]
     return shlex.join(words)
@@ -76,11 +104,11 @@ def _word(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | int) else "\\t" if value == "\t" else str(value)
 
 
-def _summary(found: FileCheck) -> dict[str, Any]:
+def _summary(found: FileCheck, given: dict[str, Any]) -> dict[str, Any]:
     log = found.log
     return {
         "faults": [vars(fault) | {"options": in_options(fault.mend)} for fault in found.faults],
-        "options": in_options(found.mend),
+        "options": in_options(given | found.mend),
         "remarks": list(found.remarks),
         "log": None if log is None else {"rows": len(log), "users": log.n_users, "items": log.n_items},
     }
@@ -92,6 +120,6 @@ def _table(faults: tuple[Fault, ...]) -> Table:
         table.add_column(title, justify="right" if title == "Rows" else "left")
     for fault in faults:
         first = ", ".join(map(str, fault.first))
-        mended = in_options(fault.mend) or "nothing that verirec could do"
+        mended = in_options(fault.mend) or "you: see there"
         table.add_row(fault.what, f"{fault.rows:,}" if fault.rows else "", first, mended)
     return table

@@ -17,7 +17,7 @@ import typer
 from verirec import __version__
 from verirec.cli.messages import in_options
 from verirec.cli.speech import speech
-from verirec.cli.verbs import VERBS, Verbs, called
+from verirec.cli.verbs import VERBS, Verbs, called, options_called
 from verirec.exceptions import ParameterError, VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
@@ -96,7 +96,7 @@ def main() -> None:
     except VerirecError as error:
         if speech.level == "verbose":
             traceback.print_exc()
-        _end(2, in_options(str(error), _options()))
+        _end(2, in_options(str(error), options_called(sys.argv[1:])))
     except _MISTAKEN_ARGUMENTS as error:
         _end(2, error.format_message())
     except typer.Abort:
@@ -118,12 +118,6 @@ def _show_any_name() -> None:
 def _end(code: int, message: str) -> NoReturn:
     typer.echo(f"verirec: {' '.join(message.split())}", err=True)
     sys.exit(code)
-
-
-def _options() -> dict[str, str]:
-    """Return the options of the verb that runs, by their names in Python."""
-    command, _ = called(sys.argv[1:])
-    return {one.name: one.opts[0] for one in getattr(command, "params", ()) if one.opts[0].startswith("--")}
 
 
 def _refuse_repeats() -> None:
@@ -149,4 +143,4 @@ def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, 
     if speech.level == "quiet":
         return
     name = "warning" if issubclass(category, VerirecWarning) else category.__name__
-    typer.echo(f"verirec: {name}: {in_options(str(message), _options())}", err=True)
+    typer.echo(f"verirec: {name}: {in_options(str(message), options_called(sys.argv[1:]))}", err=True)

@@ -13,6 +13,8 @@ _HINT: Final = re.compile(
     r"""(?<![\w'"./=-]) (?P<name>[a-z]\w*) = (?P<value> \.\.\. | '[^']*' | "[^"]*" | [-+\w.]*\w )""", re.VERBOSE
 )
 
+_NAMED: Final = re.compile(r"\bname (it|them): (?=(\w+)=\.\.\.)")
+
 _LIMIT: Final = re.compile(r"read_limits\((\w+)=\.\.\.\)")
 
 
@@ -33,18 +35,24 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     >>> in_options("or drop_missing=True", {"drop_missing": "--drop-missing"})
     'or --drop-missing'
     >>> in_options("name it: true_label=...", {})
-    'name it: true_label'
+    'rename it: true_label'
     >>> in_options("raise that by read_limits(rows=...)", {"limit": "--limit"})
     'raise that by --limit=rows=NUMBER'
     """
 
     def spoken(hint: re.Match[str]) -> str:
         name, value = hint["name"], hint["value"]
-        option = options.get(_CALLED.get(name, name)) or options.get(name)
+        option = _option(name, options)
         if option is None:
             return name if value == "..." else hint[0]
         if value == "True":
             return option
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
+    message = _NAMED.sub(lambda hint: hint[0] if _option(hint[2], options) else f"re{hint[0]}", message)
     return _HINT.sub(spoken, _LIMIT.sub(r"--limit=\1=NUMBER", message) if "limit" in options else message)
+
+
+def _option(name: str, options: Mapping[str, str]) -> str | None:
+    """Return the option that says what the library calls so, if a verb has it."""
+    return options.get(_CALLED.get(name, name)) or options.get(name)

@@ -51,6 +51,12 @@ def called(words: Sequence[str]) -> tuple[Any, list[str]]:
     return command, rest
 
 
+def options_called(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of the verb that a line's words name, by their names in Python."""
+    command, _ = called(words)
+    return {one.name: one.opts[0] for one in getattr(command, "params", ()) if one.opts[0].startswith("--")}
+
+
 class Verbs(TyperGroup):
     """Commands of a line each, for the help; the one that is called is taken from its module."""
 

@@ -96,9 +96,9 @@ def row_faults(table: pa.Table, roles: Roles, outside: Flags | None, cleaning: C
     """Return what rows lack, in words, with the rows that do: what `drop_missing` leaves out."""
     faults: dict[str, Flags] = {}
     for name in roles.names():
-        faults[f"column {name!r} is missing"] = is_missing(table[name])
+        faults[f"column {name!r} has no value"] = is_missing(table[name])
     rating = str(roles.rating)
-    unread = is_missing(numbers_of(table[rating])) & ~faults[f"column {rating!r} is missing"]
+    unread = is_missing(numbers_of(table[rating])) & ~faults[f"column {rating!r} has no value"]
     if unread.any():
         first = short(table[rating][int(np.flatnonzero(unread)[0])].as_py())
         faults[f"column {rating!r} is no number (first: {first})"] = unread

@@ -6,6 +6,7 @@ The rules are those of the reader and its gate; here is only which option mends 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -37,6 +38,8 @@ _SCALES: Final = ((0, 1), (1, 5), (0, 5), (1, 10), (0, 10), (0, 100))
 _MOST: Final = 0.98
 """Share of the ratings within a scale from which on the others are suspicious."""
 _SHOWN: Final = 3
+_CHOICE: Final = "; choose which row counts"
+"""From here on an error says what to choose: the fault's own mend says it."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def check_file(
     >>> found = check_file(file)
     >>> for fault in found.faults[:2]:
     ...     print(fault.what, fault.rows, fault.first, fault.mend)
-    column 'user' is missing 1 (1,) {'drop_missing': True}
+    column 'user' has no value 1 (1,) {'drop_missing': True}
     column 'rating' is no number (first: 'two') 1 (2,) {'drop_missing': True}
     >>> found.mend, len(found.log)
     ({'drop_missing': True, 'positive_from': 4.0}, 3)
@@ -130,6 +133,7 @@ class _Reading:
         self.faults: list[Fault] = []
         self.mend: dict[str, Any] = {}
         self.ratings = np.empty(0)
+        self.usable: int | None = None
 
     def add(self, what: str, mend: dict[str, Any], rows: Any = ()) -> None:
         first = tuple(int(row) for row in rows[:_SHOWN])
@@ -180,10 +184,12 @@ class _Reading:
             low, high = suspected
             what = f"column {str(settled.rating)!r} is not within {low:g} and {high:g}, as nearly all of it is"
             self.add(what, {"scale": suspected, "drop_missing": True}, rows)
-        if "drop_missing" not in self.given:
-            outside = None if scale is None else outside_scale(numbers, scale)
-            for what, flags in row_faults(table, settled, outside, Cleaning(scale=scale)).items():
-                self.add(what, {"drop_missing": True}, np.flatnonzero(flags))
+        outside = None if scale is None else outside_scale(numbers, scale)
+        found = row_faults(table, settled, outside, Cleaning(scale=scale))
+        for what, flags in found.items() if "drop_missing" not in self.given else ():
+            self.add(what, {"drop_missing": True}, np.flatnonzero(flags))
+        unsuited = [*found.values(), *([] if suspected is None else [outside_scale(numbers, suspected)])]
+        self.usable = len(table) - int(np.logical_or.reduce(unsuited).sum()) if unsuited else len(table)
 
     def read_on(self) -> FileCheck:
         """Read the file as often as something is refused that an option mends."""
@@ -194,12 +200,19 @@ class _Reading:
                     log = read_log(self.file, **self.options)
             except VerirecError as error:
                 mend = self._mend_of(error)
-                self.add(str(error), mend)
+                self.add(str(error).partition(_CHOICE)[0] if mend else str(error), mend)
                 if not mend:
                     return FileCheck(tuple(self.faults), self.mend, None, ())
                 continue
             told = [str(one.message) for one in caught if not issubclass(one.category, DroppedRowsWarning)]
-            return FileCheck(tuple(self.faults), self.mend, log, tuple(told))
+            return FileCheck(tuple(self.faults), self.mend, log, (*told, *self._merged(log)))
+
+    def _merged(self, log: FeedbackLog) -> Iterator[str]:
+        """Say how many rows fall out because their pair has another, where the reader does not."""
+        rows = 0 if self.usable is None else self.usable - len(log)
+        if rows > 0 and "duplicates" in self.options:
+            kept = f"duplicates={self.options['duplicates']!r}"
+            yield f"{rows:,} of {self.usable:,} rows are of pairs that have another row, which counts: {kept}"
 
     def _mend_of(self, error: VerirecError) -> dict[str, Any]:
         """Return the option that mends what was refused; none where it was given already."""

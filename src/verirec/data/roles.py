@@ -65,10 +65,7 @@ class Roles:
         self._check(named, columns)
         if not named and type(self) is Roles and _is_ours(columns):
             return Roles("user", "item", "label", **{role: role for role in _OWN_ROLES if role in columns})
-        for role in self.usual_names:
-            if role not in named:
-                wanted = (likely or {}).get(role)
-                named[role] = wanted if wanted is not None and wanted in columns else self._guess(role, columns)
+        named |= self._guessed([role for role in self.usual_names if role not in named], columns, likely or {})
         for role, usual in self.optional_names.items():
             found = [column for column in columns if _plain(column) in usual and column not in named.values()]
             if role not in named and len(found) == 1:
@@ -93,18 +90,29 @@ class Roles:
         """Return what users call a role."""
         return self.rating_word if role == "rating" else role
 
-    def _guess(self, role: str, columns: list[str]) -> str:
-        sure = [column for column in columns if _plain(column) in self.preferred] if role == "rating" else []
-        if len(sure) == 1:
-            return sure[0]
-        matches = [column for column in columns if _plain(column) in self.usual_names[role]]
-        if len(matches) == 1:
-            return matches[0]
-        found = "several could be it: " + ", ".join(matches) if matches else "none has a usual name"
-        word = self.word(role)
-        raise ColumnError(
-            f"cannot tell which column is the {word} ({found}); name it: {word}=...; {self._what_there_is(columns)}"
+    def _guessed(self, roles: list[str], columns: list[str], likely: Mapping[str, str | None]) -> dict[str, str]:
+        """Find a column for each of some roles, or say of all that cannot be told."""
+        candidates = {
+            role: [wanted] if (wanted := likely.get(role)) in columns else self._candidates(role, columns)
+            for role in roles
+        }
+        unclear = {self.word(role): found for role, found in candidates.items() if len(found) != 1}
+        if not unclear:
+            return {role: str(found[0]) for role, found in candidates.items()}
+        reasons = (
+            f"the {word} ({'several could be it: ' + ', '.join(map(str, found)) if found else 'none has a usual name'})"
+            for word, found in unclear.items()
         )
+        hints = ", ".join(f"{word}=..." for word in unclear)
+        raise ColumnError(
+            f"cannot tell which column is {', '.join(reasons)}; name {'it' if len(unclear) == 1 else 'them'}: {hints}; "
+            f"{self._what_there_is(columns)}"
+        )
+
+    def _candidates(self, role: str, columns: list[str]) -> list[str]:
+        """Return the columns that could play a part by their names."""
+        sure = [column for column in columns if _plain(column) in self.preferred] if role == "rating" else []
+        return sure if len(sure) == 1 else [one for one in columns if _plain(one) in self.usual_names[role]]
 
     def _what_there_is(self, columns: list[str]) -> str:
         if len(columns) == 1:
