@@ -37,8 +37,8 @@ def test_rows_that_lack_something_are_left_out_and_counted(messy):
     assert log.to_frame().values.tolist() == [["ann", 7, 1, 5, 1], ["dan", 10, 0, 2, 7]]
     assert [str(one.message) for one in warned] == [
         "messy.csv: 1 lines do not have as many fields as there are columns, and are left out (first: 'dan,9,2')",
-        "4 of 6 rows are left out: column 'user' has no value in 1, column 'when' has no value in 1, column 'rating' is "
-        "no number (first: 'five') in 1, column 'rating' is not within 1 and 5 in 1",
+        "4 of 6 rows are left out: column 'user' has no value in 1, column 'when' has no value in 1, column 'rating' "
+        "is no number (first: 'five') in 1, column 'rating' is not within 1 and 5 in 1",
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any
 """A dense array, (users, items, scores), a function of (users, items), `Factors`, or any `CellValues`."""
+
+_SIDES: Final = ("user_factors", "item_factors", "user_constants", "item_constants")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,7 +199,8 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
         if len(predictions) == 3:
             return PairScores(predictions, n_users, n_items)
         if len(predictions) in (2, 4):
-            return LinkedFactors(Factors(*predictions, link=None), n_users, n_items)
+            sides = dict(zip(_SIDES, predictions, strict=False))
+            return LinkedFactors(Factors(**sides, link=None), n_users, n_items)
         raise PredictionError(
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"
