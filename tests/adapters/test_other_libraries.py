@@ -159,7 +159,8 @@ def lightfm_model():
 
 def test_lightfms_biases_and_factors_are_its_scores():
     model = lightfm_model()
-    found = as_predictions(vr.adapt(model, LOG), *LOG.shape).at(LOG.users, LOG.items)
+    ids = {"user_ids": LOG.user_ids.ids(), "item_ids": LOG.item_ids.ids()}
+    found = as_predictions(vr.adapt(model, LOG, **ids), *LOG.shape).at(LOG.users, LOG.items)
     assert found == pytest.approx(model.predict(np.array(LOG.users), np.array(LOG.items)), rel=1e-5, abs=1e-6)
 
 
