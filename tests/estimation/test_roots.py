@@ -8,7 +8,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.estimation.roots import rooted
-from verirec.exceptions import ParameterError
+from verirec.exceptions import MisfitWarning, ParameterError
 
 NAMES = ["ips", "ome-dr", "audited-dr", "survey", "survey-ppi"]
 
@@ -70,9 +70,21 @@ def test_the_error_of_a_difference_is_that_of_scaled_losses(world, given):
 
 
 def test_a_mean_of_squares_below_0_has_a_root_of_0():
-    found = rooted(vr.Estimate(-0.1, 0.2, (-0.5, 0.3)))
+    with pytest.warns(MisfitWarning, match=r"is -0\.1, with a standard error of 0\.2: so near to 0 .* loss='squared'"):
+        found = rooted(vr.Estimate(-0.1, 0.2, (-0.5, 0.3)))
     assert found.value == 0
+    assert found.standard_error == pytest.approx(np.sqrt(0.2))
     assert found.interval == (0, pytest.approx(np.sqrt(0.3)))
+
+
+def test_a_difference_from_a_mean_of_squares_near_0_is_as_wide_as_roots_can_be(world, given):
+    # All but right: what noise correction leaves of its errors may be on either side of 0.
+    near, far = world.true_values + 0.01, np.full((50, 60), 2.5)
+    names = given | {"estimators": ["ome-ips"]}
+    with pytest.warns(MisfitWarning, match="of squared errors is .* take loss='squared'"):
+        found = vr.compare(near, far, world.log, loss="rmse", **names)["ome-ips"]
+    assert 0 < found.standard_error < 2
+    assert np.ptp(found.interval) < 8
 
 
 def test_ranges_have_roots_too():

@@ -113,7 +113,7 @@ def _root_differences(losses: LossDifference, names: list[str], *given: Any, **o
     both: Any = survey_results([losses.first, losses.second], names, *given, **options)
     found = {}
     for name in names:
-        means = [one[name].value for one in both]
-        scaled = ScaledDifference(losses.first, losses.second, (slope_at(means[0]), slope_at(means[1])))
-        found[name] = root_difference(_differences(scaled, [name], *given, **options)[name], *means)
+        one, two = (each[name] for each in both)
+        scaled = ScaledDifference(losses.first, losses.second, (slope_at(one), slope_at(two)))
+        found[name] = root_difference(_differences(scaled, [name], *given, **options)[name], one.value, two.value)
     return found

@@ -91,8 +91,8 @@ def judge_difference(
         both = [problem.linearised(estimator, rates) for problem in (first, second)]
         means, slopes = [0.0, 0.0], [1.0, 1.0]
         if roots:
-            means = [(with_true_labels(one, rows) if estimator.audited else one).value for one, rows, _ in both]
-            slopes = [slope_at(mean) for mean in means]
+            apart = [_mean_of(estimator, *each, confidence) for each in both]
+            means, slopes = [one.value for one in apart], [slope_at(one) for one in apart]
         (one, _, one_gradient), (two, rows, two_gradient) = both
         difference = _minus(scaled(one, slopes[0]), scaled(two, slopes[1])) if roots else _minus(one, two)
         gradient = None
@@ -110,6 +110,13 @@ def judge_difference(
         warn_of_recommender(problem)
         problem.let_go_of_rows()
     return Estimates(results, f"the difference in {first.losses.loss.name} loss, first minus second")
+
+
+def _mean_of(estimator: Estimator, found: InfluenceExpansion, rows: Rows, gradient: Any, confidence: float) -> Estimate:
+    """Return the estimate of one of two, with its own error."""
+    if estimator.audited:
+        found, gradient = with_true_labels(found, rows), None
+    return normal_estimate(found, rows, gradient, confidence, {})
 
 
 def judge_metric(

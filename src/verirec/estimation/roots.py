@@ -10,7 +10,7 @@ import numpy as np
 from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.rows import RowPart
-from verirec.exceptions import ParameterError
+from verirec.exceptions import MisfitWarning, ParameterError, warn_caller
 from verirec.losses import LossLike, NoiseRegion
 
 _TINY: Final = 1e-12
@@ -44,7 +44,8 @@ def root_of(value: float) -> float:
 def rooted(estimate: Estimate | EstimateRange) -> Estimate | EstimateRange:
     r"""Turn an estimate of a mean of squares m into one of its root, with standard error :math:`s / (2 \sqrt m)`.
 
-    The interval has the roots of the ends, so that it holds the truth as often as that of m does.
+    The interval has the roots of the ends, so that it holds the truth as often as that of m does. See `slope_at` for m
+    near 0.
 
     Examples
     --------
@@ -57,21 +58,38 @@ def rooted(estimate: Estimate | EstimateRange) -> Estimate | EstimateRange:
     if isinstance(estimate, EstimateRange):
         inside = root_of(estimate.range[0]), root_of(estimate.range[1])
         return replace(estimate, range=inside, interval=ends)
-    value = root_of(estimate.value)
+    slope = slope_at(estimate)
     facts = estimate.diagnostics | {"mean_of_squares": estimate.value}
     return replace(
         estimate,
-        value=value,
-        standard_error=estimate.standard_error / (2 * max(value, _TINY)),
+        value=root_of(estimate.value),
+        standard_error=slope * estimate.standard_error,
         interval=ends,
         diagnostics=facts,
-        contributions=None if estimate.contributions is None else estimate.contributions / (2 * max(value, _TINY)),
+        contributions=None if estimate.contributions is None else slope * estimate.contributions,
     )
 
 
-def slope_at(value: float) -> float:
-    """Return the derivative of the root of a mean of squares."""
-    return 1 / (2 * max(root_of(value), _TINY))
+def slope_at(mean: Estimate) -> float:
+    r"""Return the derivative of the root of a mean of squares m, :math:`1 / (2 \sqrt m)`.
+
+    Within a standard error s of 0, or below, that is no guide to the root s further on, and may be as large as one
+    likes. The slope from m, or 0, to there takes its place, and a `MisfitWarning` says so.
+
+    Examples
+    --------
+    >>> slope_at(Estimate(4.0, 0.2, (3.61, 4.41)))
+    0.25
+    """
+    root, error = root_of(mean.value), mean.standard_error
+    if mean.value > error or error == 0:
+        return 1 / (2 * max(root, _TINY))
+    warn_caller(
+        f"a mean of squared errors is {mean.value:.3g}, with a standard error of {error:.3g}: so near to 0 the "
+        "standard error of its root is rough, as is the interval of a difference of roots; take loss='squared'",
+        MisfitWarning,
+    )
+    return 1 / (root + root_of(max(mean.value, 0.0) + error))
 
 
 def scaled(found: InfluenceExpansion, factor: float) -> InfluenceExpansion:
