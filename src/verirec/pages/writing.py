@@ -53,10 +53,15 @@ def named_place(given: Any) -> Path:
 
 
 @contextmanager
-def sole_writer(folder: str | Path) -> Iterator[None]:
+def sole_writer(folder: str | Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a folder, made if need be, while something is written into it; a second process is refused meanwhile.
 
     The lock goes with the process. Where nothing was written in the end, a folder that was made is taken away again.
+
+    Parameters
+    ----------
+    wait
+        Wait for a process that has the folder, rather than be refused.
 
     Examples
     --------
@@ -69,37 +74,53 @@ def sole_writer(folder: str | Path) -> Iterator[None]:
     check_writable(folder)
     target = Path(folder).absolute()
     missing = [place for place in (target, *target.parents) if not place.exists()]
-    target.mkdir(parents=True, exist_ok=True)
-    with _held(target):
-        try:
-            yield
-        finally:
-            for place in missing:
-                with suppress(OSError):
-                    place.rmdir()
+    descriptor = _locked(target, wait)
+    try:
+        yield
+    finally:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Lock a folder, where the system can lock one."""
+def _locked(folder: Path, wait: bool) -> int | None:
+    """Make a folder and lock it, where the system can lock one; return what has to be closed in the end."""
     try:
         import fcntl
     except ImportError:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return None
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # Who had it took it away just now.
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
+            os.close(descriptor)
             raise ParameterError(
                 f"another run is writing to {str(folder)!r}: wait for it, or name another folder"
             ) from None
         except OSError:
-            pass  # A file system without locks: what is written is whole all the same.
-        yield
-    finally:
+            return descriptor  # A file system without locks: what is written is whole all the same.
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _is_there(folder, descriptor):
+            return descriptor
         os.close(descriptor)
+
+
+def _is_there(folder: Path, descriptor: int) -> bool:
+    """Whether the folder of this name is the one that was opened: who had it may have taken it away meanwhile."""
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def check_writable(folder: str | Path) -> None:

@@ -17,7 +17,7 @@ from verirec.data.prepared.intake import Intake
 from verirec.data.prepared.settings import VERSION, Settings, file_identity, key_of
 from verirec.data.prepared.sources import Sources, found_files
 from verirec.data.prepared.steps import Facts, Steps
-from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken
+from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken, sole_preparer
 from verirec.data.tables import FIELD_OF_ROLE, LogOptions, given_catalogues
 from verirec.data.text_form import TextForm
 from verirec.exceptions import ReusedWorkWarning, VerirecWarning, warn_caller
@@ -49,7 +49,7 @@ def prepare_log(
     refused, is as in `read_log`: the same rows give the same log.
 
     The work is done in parts that stay, in a hidden folder beside `out`, until all is done: after a stop or a crash,
-    the same call goes on where it was.
+    the same call goes on where it was. A second process that would write to `out` meanwhile is refused.
 
     Parameters
     ----------
@@ -80,19 +80,24 @@ def prepare_log(
     settings = Settings.of(dict(options), function="prepare_log")
     form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
     place, budget = Path(out), byte_count("memory", memory)
-    refuse_taken(place)
-    files = found_files(paths)
+    with sole_preparer(place):
+        refuse_taken(place)
+        prepare_held(found_files(paths), place, settings, form, budget)
+    return place
+
+
+def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextForm, memory: int) -> None:
+    """Prepare a log in a place that is free, for its sole preparer."""
     sources = Sources.of(files, settings.roles, form)
     made_from = {"files": [file_identity(file) for file in files], "settings": settings.said(), "text": _said(form)}
-    rows = int(np.clip(budget // _BYTES_A_ROW, _LEAST_ROWS, _MOST_ROWS))
+    rows = int(np.clip(memory // _BYTES_A_ROW, _LEAST_ROWS, _MOST_ROWS))
     work = Workplace(place, key_of(made_from, rows))
     needed = _bytes_needed(sources)
     refuse_lack_of_room(place, needed, sum(file.stat().st_size for file in work.folder.rglob("*") if file.is_file()))
-    limit_memory(budget)
+    limit_memory(memory)
     catalogues = given_catalogues(sources.roles, settings.catalogues, sources.reads_integers)
     facts = _prepare(Steps(Intake(sources, settings, catalogues), work, rows))
     work.finish(place, work.folder / "log", facts | {"made_from": made_from})
-    return place
 
 
 def _prepare(steps: Steps) -> Facts:

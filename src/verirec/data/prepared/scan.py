@@ -5,15 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from verirec.checks import byte_count
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other_settings
-from verirec.data.prepared.prepare import prepare_log
+from verirec.data.prepared.prepare import prepare_held
 from verirec.data.prepared.settings import Settings, file_identity, key_of
 from verirec.data.prepared.sources import found_files
+from verirec.data.prepared.workplace import sole_preparer
 from verirec.data.tables import LogOptions
+from verirec.data.text_form import TextForm
 from verirec.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.user_cache import cache_folder
 
@@ -30,8 +32,8 @@ def scan_log(
     """Open a log that need not fit into memory: its columns are memory maps, and it is taken wherever a log is.
 
     Ratings are prepared first (`prepare_log`), in the cache folder ($VERIREC_CACHE, or the user's own), where the same
-    files with the same settings are found again. What is worked out row by row is kept in temporary files ($TMPDIR)
-    where it is long.
+    files with the same settings are found again; of several processes, one prepares them and the others wait. What is
+    worked out row by row is kept in temporary files ($TMPDIR) where it is long.
 
     Parameters
     ----------
@@ -49,6 +51,7 @@ def scan_log(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from verirec import prepare_log
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "ratings.csv")
     ...     _ = file.write_text("user,item,rating\\n1,10,4\\n2,10,1\\n")
@@ -57,16 +60,19 @@ def scan_log(
     FeedbackLog(2 rows, 2 users x 1 items, 100.00% of the grid, 50.0% positive)
     """
     settings = Settings.of(dict(options), function="scan_log")
-    limit_memory(byte_count("memory", memory))
+    budget = byte_count("memory", memory)
+    limit_memory(budget)
     if isinstance(paths, str | Path) and is_prepared(paths):
         refuse_other_settings(Path(paths), settings)
         return PreparedLog.of(Path(paths))
-    text: dict[str, Any] = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
     files = found_files(paths)
-    key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), [*map(str, text.values())])
+    text = [*map(str, (delimiter, columns, encoding))]
+    key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), text)
     home = cache_folder()
     folder = (Path(tempfile.gettempdir()) if home is None else home) / "logs" / key
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        prepare_log(files, folder, memory=memory, **text, **options)
+        form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
+        with sole_preparer(folder, wait=True):
+            if not folder.is_dir():  # Another process may have prepared it meanwhile.
+                prepare_held(files, folder, settings, form, budget)
     return PreparedLog.of(folder)

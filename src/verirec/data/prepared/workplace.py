@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import DiskSpaceError, ParameterError
 from verirec.formatting import bytes_in_words, short
+from verirec.pages.writing import sole_writer
 
 _FACTS: Final = "part.json"
 
@@ -20,7 +22,7 @@ class Workplace:
     """A folder beside the log to be, whose parts are whole or not there.
 
     A part is a folder that was written under another name and renamed. Parts of other inputs or settings are removed
-    when the work begins; all are when it has ended.
+    when the work begins; all are when it has ended. So only the sole preparer may have one.
 
     Parameters
     ----------
@@ -72,8 +74,22 @@ def _root(out: Path) -> Path:
     return out.with_name(f".{out.name}.parts")
 
 
+@contextmanager
+def sole_preparer(out: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the place where a log is prepared; a second process is refused meanwhile, or waits."""
+    with sole_writer(_root(out), wait=wait):
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Parts are in it, or it is gone.
+                _root(out).rmdir()
+
+
 def refuse_taken(out: Path) -> None:
-    """Refuse to write where something is; what a stop right after the end of the work left beside it is removed."""
+    """Refuse to write where something is; what a stop right after the end of the work left beside it is removed.
+
+    To be called by the sole preparer.
+    """
     if out.exists():
         shutil.rmtree(_root(out), ignore_errors=True)
         raise ParameterError(f"{short(str(out), max=300)} is there already: remove it, or name another folder")
