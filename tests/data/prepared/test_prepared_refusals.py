@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections import namedtuple
@@ -13,6 +14,7 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
+from verirec.data.prepared import columns_file
 from verirec.exceptions import (
     ColumnError,
     DiskSpaceError,
@@ -189,7 +191,16 @@ DAMAGES = [
     (lambda log: (log / "log.json").write_text("{"), "log.json is damaged"),
     (
         lambda log: changed(log / "log.json", lambda facts: facts.update(version=9)),
-        "is a prepared log of version 9; this verirec reads version 1: prepare it again",
+        "is a prepared log of version 9; this verirec reads version 2: prepare it again",
+    ),
+    *(
+        (lambda log, key=key: changed(log / "log.json", lambda facts: facts.pop(key)), "log.json is damaged")
+        for key in ("n_users", "levels", "checksums", "dtypes", "user_checksum", "item_feature_names")
+    ),
+    (lambda log: changed(log / "log.json", lambda facts: facts.update(checksums=3)), "log.json is damaged"),
+    (
+        lambda log: (log / "by_user.arrow").write_bytes((log / "by_user.arrow").read_bytes().replace(b"<i4", b"<f4")),
+        "by_user.arrow has columns or types other than log.json says",
     ),
     (lambda log: flip(log / "by_user.arrow", 1_000), "by_user.arrow has a wrong checksum in column"),
     (lambda log: (log / "by_user.arrow").unlink(), "by_user.arrow is missing"),
@@ -209,6 +220,26 @@ DAMAGES = [
 def test_folders_that_are_no_whole_log(log, damage, message):
     damage(log)
     check_refusal(lambda: vr.scan_log(log), FileFormatError, message)
+
+
+def test_no_flipped_bit_is_anything_but_a_damaged_file(log):
+    """Wherever it is: in a column, its name or type, or in what says where it is."""
+    file = log / "by_user.arrow"
+    whole = file.read_bytes()
+    columns = {name: values.copy() for name, values in columns_file.read_columns_file(file).items()}
+    for place in range(0, len(whole), 11):
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 8
+        file.write_bytes(bytes(content))
+        with contextlib.suppress(FileFormatError):  # What is between the columns may be anything.
+            found = vr.scan_log(log)
+            for name, values in columns.items():
+                np.testing.assert_array_equal(getattr(found, name), values)
+
+
+def test_settings_that_log_json_lacks(log):
+    changed(log / "log.json", lambda facts: facts.pop("made_from"))
+    check_refusal(lambda: vr.scan_log(log, positive_from=4), FileFormatError, "log.json is damaged")
 
 
 def test_rows_by_item_that_are_damaged(log):

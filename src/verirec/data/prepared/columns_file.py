@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,11 +90,14 @@ def _arrow(values: npt.NDArray[Any]) -> pa.Array:
 def read_columns_file(file: Path, *, writable: bool = False) -> Columns:
     """Map the columns of a file that `write_columns` wrote; a damaged one is a `FileFormatError`."""
     try:
-        found = mapped_file(file, writable=writable)
-        with pa.ipc.open_file(pa.py_buffer(found)) as reader:
-            batch = reader.get_batch(0)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError, ValueError) as error:
+        return _mapped_columns(mapped_file(file, writable=writable))
+    except (pa.ArrowException, LookupError, TypeError, ValueError, OSError) as error:
         raise FileFormatError(f"{file.name} is not a readable Arrow file: {' '.join(str(error).split())}") from None
+
+
+def _mapped_columns(found: mmap.mmap) -> Columns:
+    with pa.ipc.open_file(pa.py_buffer(found)) as reader:
+        batch = reader.get_batch(0)
     start = np.frombuffer(found, np.uint8).ctypes.data
     columns = {}
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -102,6 +106,11 @@ def read_columns_file(file: Path, *, writable: bool = False) -> Columns:
         at = 0 if memory is None or len(column) == 0 else memory.address - start
         columns[field.name] = np.frombuffer(found, dtype, len(column), at)
     return columns
+
+
+def dtypes_of(columns: Columns) -> dict[str, str]:
+    """Return the type of each column, as JSON can hold it."""
+    return {name: values.dtype.str for name, values in columns.items()}
 
 
 def checksums(columns: Columns) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ from verirec.data.cleaning import cleaned
 from verirec.data.gate import checked_part
 from verirec.data.ids import encode_ids
 from verirec.data.pairs import stable_order
-from verirec.data.prepared.columns_file import read_columns_file, write_columns
+from verirec.data.prepared.columns_file import dtypes_of, read_columns_file, write_columns
 from verirec.data.prepared.ids_file import read_ids, write_ids
 from verirec.data.prepared.settings import Settings
 from verirec.data.prepared.sources import Sources
@@ -65,8 +65,7 @@ class Intake:
         there = {name: values for name, values in columns.items() if values is not None}
         order = stable_order(there["users"].astype(np.int64))
         write_columns(folder / "rows.arrow", {name: values[order] for name, values in there.items()})
-        dtypes = {name: values.dtype.str for name, values in there.items()}
-        return {"rows": len(order), "warnings": told, "dtypes": dtypes}
+        return {"rows": len(order), "warnings": told, "dtypes": dtypes_of(there)}
 
     def _columns(self, table: pa.Table, folder: Path) -> tuple[dict[str, Any], npt.NDArray[Any]]:
         roles = self.sources.roles

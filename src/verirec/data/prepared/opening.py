@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.ids import IdMap
-from verirec.data.prepared.columns_file import Columns, checksums, read_columns_file
+from verirec.data.prepared.columns_file import Columns, checksums, dtypes_of, read_columns_file
 from verirec.data.prepared.ids_file import file_checksum, read_features, read_ids
 from verirec.data.prepared.settings import VERSION, Settings
 from verirec.exceptions import FileFormatError, ParameterError
@@ -39,18 +41,12 @@ class PreparedLog(FeedbackLog):
     def of(cls, folder: Path) -> PreparedLog:
         """Open a folder that `prepare_log` wrote; a damaged one, or one of another version, is refused."""
         facts = read_facts(folder)
-        rows = _checked_columns(folder, "by_user.arrow", facts)
-        columns: dict[str, Any] = {name: facts[name] for name in ("n_users", "n_items")}
-        columns["levels"] = None if facts["levels"] is None else tuple(facts["levels"])
-        for side in ("user", "item"):
-            file, names = folder / f"{side}s.arrow", facts[f"{side}_feature_names"]
-            if not file.is_file() or file.stat().st_size == 0 or file_checksum(file) != facts[f"{side}_checksum"]:
-                raise _damaged(folder, file.name)
-            columns |= {
-                f"{side}_ids": IdMap(read_ids(file)),
-                f"{side}_features": read_features(file),
-                f"{side}_feature_names": None if names is None else tuple(names),
-            }
+        with _as_facts_say(folder):
+            rows = _checked_columns(folder, "by_user.arrow", facts)
+            columns: dict[str, Any] = {name: facts[name] for name in ("n_users", "n_items")}
+            columns["levels"] = None if facts["levels"] is None else tuple(facts["levels"])
+            for side in ("user", "item"):
+                columns |= _checked_catalogue(folder, side, facts)
         log = object.__new__(cls)
         log._set(columns | rows)
         object.__setattr__(log, "folder", folder)
@@ -66,7 +62,8 @@ class PreparedLog(FeedbackLog):
     @cached_property
     def by_item(self) -> ItemRows:
         """The rows again, sorted by item and user."""
-        found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
+        with _as_facts_say(self.folder):
+            found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
         return ItemRows(found["users"], found["items"], found["labels"])
 
 
@@ -99,7 +96,8 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 def refuse_other_settings(folder: Path, settings: Settings) -> None:
     """Refuse settings that are not those that a log was prepared with; what is not said is as it was."""
-    prepared = read_facts(folder)["made_from"]["settings"]
+    with _as_facts_say(folder):
+        prepared = dict(read_facts(folder)["made_from"]["settings"])
     for name, value in settings.said().items():
         if prepared.get(name) != value:
             there = f"with {name}={prepared[name]!r}" if name in prepared else f"without {name}"
@@ -114,11 +112,34 @@ def _checked_columns(folder: Path, name: str, facts: dict[str, Any]) -> Columns:
     if not (folder / name).is_file():
         raise _damaged(folder, name, "is missing")
     columns = read_columns_file(folder / name)
+    if dtypes_of(columns) != facts["dtypes"][name]:
+        raise _damaged(folder, name, "has columns or types other than log.json says")
     found = checksums(columns)
     for column, sums in facts["checksums"][name].items():
         if found.get(column) != sums:
             raise _damaged(folder, name, f"has a wrong checksum in column {column!r}")
     return columns
+
+
+def _checked_catalogue(folder: Path, side: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Map the ids and features of one side, and compare their checksum."""
+    file, names = folder / f"{side}s.arrow", facts[f"{side}_feature_names"]
+    if not file.is_file() or file.stat().st_size == 0 or file_checksum(file) != facts[f"{side}_checksum"]:
+        raise _damaged(folder, file.name)
+    return {
+        f"{side}_ids": IdMap(read_ids(file)),
+        f"{side}_features": read_features(file),
+        f"{side}_feature_names": None if names is None else tuple(names),
+    }
+
+
+@contextmanager
+def _as_facts_say(folder: Path) -> Iterator[None]:
+    """Call log.json damaged where it lacks what is looked up in it, or has something of another kind there."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError):
+        raise _damaged(folder, "log.json") from None
 
 
 def _damaged(folder: Path, name: str, what: str = "is damaged") -> FileFormatError:

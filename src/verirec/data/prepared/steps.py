@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from verirec.data.files import frugal_memory
 from verirec.data.ids import IdMap, spelt
-from verirec.data.prepared.columns_file import checksums, outlined, read_columns_file
+from verirec.data.prepared.columns_file import checksums, dtypes_of, outlined, read_columns_file
 from verirec.data.prepared.ids_file import file_checksum, read_ids, write_ids
 from verirec.data.prepared.intake import Intake
 from verirec.data.prepared.merging import ItemMerge, MergedRun, UserMerge, merged_types, ranges_of
@@ -113,10 +113,11 @@ class Steps:
         return found
 
     def joined(self, files: Path, by_user: Iterable[str], by_item: Iterable[str]) -> Facts:
-        """Join the parts into the two files of rows; return the checksums of each."""
-        found = {}
+        """Join the parts into the two files of rows; return the types and checksums of the columns of each."""
+        found: Facts = {"dtypes": {}, "checksums": {}}
         for name, parts in (("by_user.arrow", list(by_user)), ("by_item.arrow", list(by_item))):
-            found[name] = checksums(_joined(files / name, [self.place.folder / part / name for part in parts]))
+            columns = _joined(files / name, [self.place.folder / part / name for part in parts])
+            found["dtypes"][name], found["checksums"][name] = dtypes_of(columns), checksums(columns)
         return found
 
     def write_catalogues(self, files: Path, catalogues: dict[str, GivenCatalogue]) -> Facts:
