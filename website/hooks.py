@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: notebooks become pages, and links into the repository stay whole."""
+"""What MkDocs calls while it builds the site: notebooks become pages."""
 
 from __future__ import annotations
 

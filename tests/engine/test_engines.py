@@ -7,6 +7,7 @@ import socket
 import threading
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -173,9 +174,43 @@ def test_what_answers_and_is_no_ray_cluster_is_called_so():
             Ray(f"127.0.0.1:{server.getsockname()[1]}")._connect(ray)
 
 
+class FakeRay(SimpleNamespace):
+    """Ray as far as a map over parts needs it: what was sent stays under way until it is waited for."""
+
+    exceptions = SimpleNamespace(RayTaskError=LookupError, RayError=OSError)
+    is_initialized = staticmethod(lambda: True)
+    put = staticmethod(lambda value: value)
+    cancel = staticmethod(lambda reference, force: None)
+
+    def remote(self, **_):
+        def sent(shared, chunk):
+            self.running += 1
+            self.most = max(self.most, self.running)
+            return chunk
+
+        return lambda task: SimpleNamespace(remote=sent)
+
+    def wait(self, references, timeout):
+        self.running -= 1
+        return references, []
+
+    def get(self, reference):
+        return reference, False
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_ray_works_on_no_more_parts_at_once_than_it_was_told(workers):
+    engine, fake = Ray(workers=workers), FakeRay(running=0, most=0)
+    engine._ray = fake
+    assert list(engine.map(squares, range(8), singly=True)) == list(range(8))
+    assert fake.most == workers
+
+
 def test_workers_of_another_version_are_named_by_what_differs():
     here = Versions("0.1.0+a", (("numpy", "2.0"), ("torch", "2.6")))
     assert here.difference(here) is None
     assert here.difference(here._replace(verirec="0.1.0+b")) == "verirec 0.1.0+b where this process has 0.1.0+a"
     other = here._replace(libraries=(("numpy", "2.0"), ("torch", "2.5")))
     assert here.difference(other) == "torch 2.5 where this process has 2.6"
+    other = here._replace(libraries=(("numpy", "2.0"), ("torch", "not installed")))
+    assert here.difference(other) == "torch not installed where this process has 2.6"

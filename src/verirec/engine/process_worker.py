@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any
 
-_KEPT: Final = 4
-"""Functions that are kept, the latest ones."""
+if TYPE_CHECKING:
+    from verirec.latest import Latest
 
 
 def main() -> None:
@@ -22,12 +22,13 @@ def main() -> None:
     # What the work prints must not get between the replies.
     os.dup2(2, 1)
     sys.path[:] = pickle.load(inbound)
-    from verirec.engine.worker import answered, begin_worker
+    from verirec.engine.worker import KEPT_FUNCTIONS, answered, begin_worker
+    from verirec.latest import Latest
 
     begin_worker()
     requests: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(inbound, requests), daemon=True).start()
-    functions: dict[Path, Callable[..., Any]] = {}
+    functions: Latest[Path, Callable[..., Any]] = Latest(KEPT_FUNCTIONS)
     state: dict[str, Any] = {}
     while True:
         parcel, given = requests.get()
@@ -45,15 +46,11 @@ def _listen(inbound: IO[bytes], requests: SimpleQueue[Any]) -> None:
         os._exit(1)
 
 
-def _of_parts(functions: dict[Path, Callable[..., Any]], parcel: Path, given: bytes) -> list[Any]:
+def _of_parts(functions: Latest[Path, Callable[..., Any]], parcel: Path, given: bytes) -> list[Any]:
     from verirec.engine.parcels import read_parcel
     from verirec.engine.worker import applied
 
-    if parcel not in functions:
-        while len(functions) >= _KEPT:
-            functions.pop(next(iter(functions)))
-        functions[parcel] = read_parcel(parcel)
-    return applied(functions[parcel], given)
+    return applied(functions.get(parcel, partial(read_parcel, parcel)), given)
 
 
 def _of_state(state: dict[str, Any], given: bytes) -> Any:

@@ -108,7 +108,7 @@ class Ray(Engine):
         try:
             for chunk in chunks:
                 pending.append(task.remote(shared, sendable("a part of the work", chunk)))
-                if len(pending) > ahead:
+                if len(pending) >= ahead:
                     yield self._reply(pending, waiting)
             while pending:
                 yield self._reply(pending, waiting)

@@ -6,23 +6,19 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from verirec.engine.worker import answered, applied
+from verirec.engine.worker import KEPT_FUNCTIONS, answered, applied
 from verirec.exceptions import EngineError
+from verirec.latest import Latest
 
-_KEPT: Final = 4
-_functions: dict[Any, Callable[..., Any]] = {}
-"""Functions by Ray's name of them, the latest ones."""
+_functions: Final[Latest[Any, Callable[..., Any]]] = Latest(KEPT_FUNCTIONS)
+"""Functions by Ray's name of them."""
 
 
 def of_parts(reference: Any, chunk: bytes, paths: list[str]) -> tuple[Any, ...]:
     """Apply a function, fetched once, to the parts of a message."""
 
     def work() -> list[Any]:
-        if reference not in _functions:
-            while len(_functions) >= _KEPT:
-                _functions.pop(next(iter(_functions)))
-            _functions[reference] = _fetched(reference, paths)
-        return applied(_functions[reference], chunk)
+        return applied(_functions.get(reference, lambda: _fetched(reference, paths)), chunk)
 
     return tuple(answered(work))
 

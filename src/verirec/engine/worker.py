@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import cloudpickle
 
@@ -18,6 +17,8 @@ from verirec.formatting import short
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """The environment of a worker: sums over threads depend on their number, and workers share the cores."""
+KEPT_FUNCTIONS: Final = 4
+"""Functions that a worker keeps: several searches may take turns."""
 _MARK = "VERIREC_WORKER"
 
 
@@ -144,9 +145,9 @@ class Versions(NamedTuple):
     libraries: tuple[tuple[str, str], ...]
 
     def difference(self, theirs: Versions) -> str | None:
-        """Say in what another's differ; `None` if in nothing. What one of both has not imported does not count."""
+        """Say in what another's differ; `None` if in nothing. What only one of both has installed counts."""
         here, there = ({"verirec": one.verirec, **dict(one.libraries)} for one in (self, theirs))
-        apart = (name for name in here if there.get(name, here[name]) != here[name])
+        apart = (name for name in here if there[name] != here[name])
         return next((f"{name} {there[name]} where this process has {here[name]}" for name in apart), None)
 
 
@@ -164,11 +165,6 @@ def versions() -> Versions:
                 yield name, "not installed"
 
     return Versions(revision(), (("python", ".".join(map(str, sys.version_info[:2]))), *found()))
-
-
-def where() -> str:
-    """Name the machine, for messages."""
-    return socket.gethostname()
 
 
 def reissued(replies: Iterable[Reply]) -> Iterator[Any]:
