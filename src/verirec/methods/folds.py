@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -14,6 +15,7 @@ from verirec.data.threads import one_product_thread
 from verirec.engine import current_engine, in_worker
 from verirec.estimation.inputs import Rates, checked_rates, judgeable
 from verirec.exceptions import ParameterError
+from verirec.latest import Latest
 from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
@@ -24,8 +26,8 @@ from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 Array = npt.NDArray[Any]
-_LEARNT: Final[Learnt] = {}
-"""Covariates that this process, if it is a worker, has learnt: candidate after candidate has the same."""
+_LEARNT: Final[Latest[tuple[Any, ...], Learnt]] = Latest(2)
+"""Covariates that this process, if it is a worker, has learnt, by folds: candidate after candidate has the same."""
 FEWEST_ALIKE: Final = 3
 """Rows that copies have at least: smaller sets are the same by chance."""
 
@@ -79,11 +81,17 @@ class Folds:
                 noise_rates=self.rates,
                 audit=None,
                 propensities=self.propensities.thinned(len(part) / len(self.log)),
-                learnt=_LEARNT if in_worker() else self.learnt,
+                learnt=self._learnt_here(),
             )
             fitted = type(method)(**method.get_params()).fit_prepared(prepared, Plan(method.epochs))
             cells = ModelCells(fitted.recommender_.model, self.log.shape)
             return cells.cell_logits(self.log.users[held], self.log.items[held]), cells.cell_logits(*asked)
+
+    def _learnt_here(self) -> Learnt:
+        """Return where covariates are kept: here, or by a worker for the folds that it was last sent."""
+        if not in_worker():
+            return self.learnt
+        return _LEARNT.get((self.log.fingerprint, self.log.shape, zlib.crc32(self.number.tobytes())), dict)
 
 
 def folds_of(

@@ -16,8 +16,8 @@ from verirec.models.factors import SideInformation
 COVARIATES: Final = {"none": (), **{name: (name,) for name in KINDS}, "both": tuple(KINDS)}
 """What the parameter `covariates` stands for."""
 
-Learnt = dict[tuple[int, str], CellValues]
-"""Covariates by the fingerprint of the rows that they were learnt from, and by name."""
+Learnt = dict[tuple[int, tuple[int, int], str], CellValues]
+"""Covariates by the fingerprint of the rows that they were learnt from, the grid's shape, and by name."""
 
 
 def side_information(
@@ -41,7 +41,7 @@ def side_information(
     known = {} if learnt is None else learnt
     columns = []
     for name in COVARIATES[covariates]:
-        key = (log.fingerprint, name)
+        key = (log.fingerprint, log.shape, name)
         if key not in known:
             known[key] = KINDS[name].fit(log)
         columns.append(known[key])

@@ -133,7 +133,7 @@ class Problem:
     def _tables(self) -> dict[tuple[int, str], CellValues]:
         return {}
 
-    def learnt(self, part: FeedbackLog, names: tuple[str, ...]) -> dict[tuple[int, str], CellValues]:
+    def learnt(self, part: FeedbackLog, names: tuple[str, ...]) -> dict[tuple[int, tuple[int, int], str], CellValues]:
         """Learn covariates from a part's positions, as `Method.prepare` takes them.
 
         All seeds of the flips share them, so each is learnt once, and its values on the whole grid are kept.
@@ -148,7 +148,7 @@ class Problem:
                     self._tables.clear()
                 values = KINDS[name].fit(part).block(np.arange(part.n_users), np.arange(part.n_items))
                 self._tables[place] = DenseCells(values.astype(np.float32))
-            found[part.fingerprint, name] = self._tables[place]
+            found[part.fingerprint, part.shape, name] = self._tables[place]
         return found
 
     def audit(self, seed: int) -> AuditSample:
