@@ -44,7 +44,11 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
     encoding: Annotated[str, of_log(help="Of a text file: utf-8, cp1252, utf-16, ...")] = "utf-8"
     drop_missing: Annotated[
         bool,
-        of_log("--drop-missing", help="Leave out rows without a user, an item or a rating, and say how many."),
+        of_log(
+            "--drop-missing",
+            help="Leave out rows without a user, an item, a rating or any other column that is named, such as "
+            "--timestamp, and say how many.",
+        ),
     ] = False
     clean_ids: Annotated[
         bool, of_log("--clean-ids", help="Take spaces off the ends of ids, and .0 off whole numbers.")

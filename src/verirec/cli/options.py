@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROPENSITIES: Final = ("logistic", "constant", "popularity", "logged")
 
 of_noise = partial(typer.Option, rich_help_panel="True labels and noise")
-of_propensities = partial(typer.Option, rich_help_panel="vr.Propensities")
+of_propensities = partial(typer.Option, rich_help_panel="Propensities")
 of_estimates = partial(typer.Option, rich_help_panel="Estimates")
 
 

@@ -38,7 +38,8 @@ def split_command(
     """Part a log in two files, to train on one and to judge by the other.
 
     Both have the columns user, item and label, with whatever else the log has, and are read back without options, but
-    for --levels, --all-users, --all-items and features, which are given again.
+    for --levels, --all-users, --all-items and features, which are given again. Users and items that have no row in a
+    part are in its grid only where --all-users and --all-items name them.
 
     Example: verirec split ratings.csv --positive-from 4 --train train.csv --test test.csv --held-out .3
     """
