@@ -121,3 +121,16 @@ def test_answers_that_agree_are_merged_and_commas_read(world, tmp_path):
     with pytest.warns(vr.exceptions.AnswersWarning, match="1 rows repeat"):
         found = vr.SurveySample.from_file(file, log)
     assert found.label_values.tolist() == [0.5, 1]
+
+
+@pytest.mark.parametrize("verb", ["plan", "assess", "train"])
+def test_verbs_of_binary_labels_refuse_levels_in_the_words_of_the_command_line(run, folder, tmp_path, verb):
+    more = {"plan": ("--predictions", f"mine={folder / 'mine.csv'}"), "train": ("--method", "mf")}
+    given = asked(folder)[1], "--levels", "1,2,3,4,5", *more.get(verb, ()), "--out", tmp_path / "out"
+    code, _, errors = run(verb, *given)
+    assert code == 2
+    assert "--positive-from ... in place of --levels ..., makes it binary" in errors
+
+
+def test_no_panel_of_the_help_is_named_in_python(run):
+    assert "vr." not in run("assess", "--help")[1]

@@ -27,6 +27,10 @@ MESSAGES = [
     ("cannot tell the score; name it: score=...", "cannot tell the score; name it: --score-column ..."),
     ("name one with propensity=...", "name one with --propensity-column ..."),
     ("name it: true_label=...; the columns", "rename it: true_label; the columns"),
+    (
+        "5 levels: log.binary(positive_from=...), or positive_from=... in place of it, makes it binary",
+        "5 levels: --positive-from ... in place of it, makes it binary",
+    ),
     ("fit it with propensities=...", "fit it with propensities"),
     ("n_users=5 ids", "n_users=5 ids"),
     ("--predictions must be NAME=FILE; got 'user=x'", "--predictions must be NAME=FILE; got 'user=x'"),

@@ -15,6 +15,9 @@ _HINT: Final = re.compile(
 
 _NAMED: Final = re.compile(r"\bname (it|them): (?=(\w+)=\.\.\.)")
 
+_IN_PYTHON: Final = "log.binary(positive_from=...), or "
+"""What a command line cannot do."""
+
 _LIMIT: Final = re.compile(r"read_limits\((\w+)=\.\.\.\)")
 
 
@@ -49,6 +52,7 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
             return option
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
+    message = message.replace(_IN_PYTHON, "")
     message = _NAMED.sub(lambda hint: hint[0] if _option(hint[2], options) else f"re{hint[0]}", message)
     return _HINT.sub(spoken, _LIMIT.sub(r"--limit=\1=NUMBER", message) if "limit" in options else message)
 

@@ -86,6 +86,7 @@ def plan_command(
 
     Example: verirec plan ratings.csv --positive-from 4 --predictions mine=scores.csv --budget 500 --out plan.csv
     """
+    from verirec.data.feedback_log import checked_log
     from verirec.data.title_files import read_titles
 
     one_of("--format", form, _FORMS)
@@ -97,7 +98,7 @@ def plan_command(
     files = named_files(predictions)
     _refuse_to_lose(out, [*log.files, *files.values(), *([] if pilot is None else [pilot])])
     with working("Choosing the pairs"):
-        table = log.load(propensity.propensity_column)
+        table = checked_log(log.load(propensity.propensity_column))
         given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
         if loss == "log" and (purpose is None or not purpose.startswith("ndcg")):
             _refuse_scores(given, table)

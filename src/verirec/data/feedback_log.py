@@ -459,7 +459,7 @@ def checked_log(log: object, *, levels: bool = False) -> FeedbackLog:
     if log.levels is not None and not levels:
         raise LabelError(
             f"binary labels are needed here; the log has {len(log.levels)} levels, {in_words(log.levels)}: "
-            "log.binary(positive_from=...), or positive_from in place of levels, makes it binary"
+            "log.binary(positive_from=...), or positive_from=... in place of levels=..., makes it binary"
         )
     return log
 
