@@ -248,3 +248,10 @@ def test_what_is_covered_is_told_only_where_it_is_not_all():
     whole = ([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [0.5] * 6)
     for predictions in (whole, np.full((2, 3), 0.5), lambda users, items: users / 10):
         assert as_predictions(predictions, 2, 3).covered is None
+
+
+@pytest.mark.parametrize("users", [["ann", "bob"], [0, 1]])
+def test_a_frame_of_other_columns_is_told_which_are_wanted(users):
+    frame = pd.DataFrame({"who": users, "what": [0, 1], "how": [0.2, 0.4]})
+    with pytest.raises(PredictionError, match="a frame of pairs must have columns user, item and score"):
+        as_predictions(frame, 2, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import verirec as vr
@@ -311,7 +312,11 @@ SAMPLES = {
         "1 of 1 rows are not",
     ),
     "an audited one": (lambda: vr.AuditSample([0, 1], [0, 1], [6, 2], levels=STARS), AuditError, "rows are not: 6"),
-    "stars without levels": (lambda: vr.SurveySample([0], [0], [3]), SurveyError, "must be 0/1; 1 are not"),
+    "stars without levels": (
+        lambda: vr.SurveySample([0], [0], [3]),
+        SurveyError,
+        r"must be 0/1; 1 are not: .* levels=\[1, 2, 3, 4, 5\]",
+    ),
     "levels out of order": (lambda: vr.AuditSample([0], [0], [3], levels=[3, 1]), ParameterError, "ascending order"),
     "two answers": (
         lambda: vr.SurveySample([0, 0], [0, 0], [3, 4], levels=STARS),
@@ -335,3 +340,13 @@ def test_samples_keep_their_levels(stars):
     assert "5 levels" in stars.audit._repr_html_()
     few = vr.SurveySample(np.arange(40), np.zeros(40, int), [3] * 36 + [1, 2, 4, 5], levels=STARS)
     assert few.lacking.startswith("only 4 of 40 surveyed pairs are of other levels than the commonest")
+
+
+def test_a_frame_of_stars_is_judged_as_its_rows_are():
+    random = np.random.default_rng(0)
+    users, items = (side.ravel() for side in np.indices((12, 10)))
+    stars = random.uniform(1, 5, 120)
+    log = graded(users[::2], items[::2], random.integers(1, 6, 60), STARS, (12, 10))
+    options = {"loss": "rmse", "estimators": "naive"}
+    found = vr.estimate(pd.DataFrame({"user": users, "item": items, "score": stars}), log, **options)
+    assert found["naive"].value == vr.estimate((users, items, stars), log, **options)["naive"].value

@@ -72,7 +72,12 @@ def level_indices(
 
 
 def checked_labels(
-    name: str, labels: npt.NDArray[Any], levels: Levels | None, *, error: type[DataError] = LabelError
+    name: str,
+    labels: npt.NDArray[Any],
+    levels: Levels | None,
+    *,
+    error: type[DataError] = LabelError,
+    hint: str = "",
 ) -> Indices:
     """Accept 0/1 labels or, if there are levels, values among them, which become places.
 
@@ -85,7 +90,7 @@ def checked_labels(
         return level_indices(labels, levels, name, error=error)
     wrong = ~np.isin(labels, (0, 1))
     if wrong.any():
-        raise error(f"{name} must be 0/1; {int(wrong.sum()):,} are not")
+        raise error(f"{name} must be 0/1; {int(wrong.sum()):,} are not{hint}")
     return labels.astype(np.int8)
 
 

@@ -205,20 +205,34 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
             "a tuple of predictions must be (users, items, scores), (U, V) or (U, V, b_u, b_i); "
             f"got {len(predictions)} parts"
         )
+    return _dense(predictions, n_users, n_items)
+
+
+def _dense(predictions: Any, n_users: int, n_items: int) -> DenseCells:
+    """Accept a matrix of finite numbers."""
     matrix = as_array("predictions", predictions, error=PredictionError)
     if matrix.dtype.kind not in "fiub":
         raise PredictionError(
             "predictions must be a dense array of numbers, (users, items, scores), a function of (users, items) or "
-            f"Factors, all by position; got {type(predictions).__name__}"
+            f"Factors, all by position; got {type(predictions).__name__}{_frame_hint(predictions)}"
         )
     if matrix.ndim == 1:
         raise PredictionError(
             f"a dense array of predictions must have shape {(n_users, n_items)}; got {matrix.shape}: scores of some "
             "pairs must come with these, (users, items, scores)"
         )
-    _expect_shape("a dense array of predictions", matrix, (n_users, n_items))
+    if matrix.shape != (n_users, n_items):
+        raise PredictionError(
+            f"a dense array of predictions must have shape {(n_users, n_items)}; got {matrix.shape}"
+            f"{_frame_hint(predictions)}"
+        )
     _expect_finite("the predictions", matrix)
     return DenseCells(matrix.astype(np.float64, copy=False))
+
+
+def _frame_hint(given: Any) -> str:
+    """Say what a frame's columns must be called, if it is one."""
+    return ": a frame of pairs must have columns user, item and score (or rank)" if hasattr(given, "columns") else ""
 
 
 def _as_floats(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -105,7 +105,7 @@ def calibrated_apart(
 
 
 def gives_scores(given: PredictionsLike, log: FeedbackLog) -> bool:
-    """Tell whether these are of another library's making, and no probabilities."""
-    if not isinstance(given, Adapted):
+    """Tell whether these are of another library's making, and no probabilities; levels are judged as they are."""
+    if not isinstance(given, Adapted) or log.levels is not None:
         return False
     return need_calibration(given, log) if given.probabilities is None else not given.probabilities

@@ -94,7 +94,8 @@ class SurveySample:
         if len(labels) == 0:
             raise SurveyError("a survey needs pairs with labels; got none")
         self._set("levels", None if self.levels is None else checked_levels(self.levels))
-        self._set("labels", checked_labels("the survey's labels", labels, self.levels, error=SurveyError))
+        hint = ": if they are stars, say which there are, levels=[1, 2, 3, 4, 5]"
+        self._set("labels", checked_labels("the survey's labels", labels, self.levels, error=SurveyError, hint=hint))
         for name in ("noisy", "best"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise SurveyError(f"{name} must be True or False; got {getattr(self, name)!r}")
