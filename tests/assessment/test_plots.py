@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.assessment.plots import break_even_plot, estimates_plot, surface_plot
+from verirec.assessment.plots import break_even_plot, estimates_plot, propensity_range_plot, surface_plot
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import Sensitivity, Surface
 from verirec.exceptions import ParameterError
@@ -129,3 +130,10 @@ def test_a_map_of_two_by_two_rates_can_be_drawn():
 
 def test_a_recommender_that_is_not_there_cannot_be_drawn():
     check_refusal(lambda: surface_plot(CLOSE, "nope", "log loss"), ParameterError, "no recommender 'nope'")
+
+
+def test_the_legend_of_wrong_propensities_covers_no_line():
+    ranges = [(1, 0.4, 0.4), (2, 0.3, 0.5)]
+    figure = propensity_range_plot(SimpleNamespace(propensity_ranges={"a": ranges, "b": ranges}), "log loss")
+    assert [axes.get_legend() for axes in figure.axes] == [None]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

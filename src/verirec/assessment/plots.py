@@ -199,7 +199,7 @@ def propensity_range_plot(found: Sensitivity, measure: str) -> Figure:
             axes.plot(gammas, high, color=colour, marker=MARKERS[place % len(MARKERS)])
         axes.set_xlabel("odds of being logged are wrong by up to a factor of")
         axes.set_ylabel(measure)
-        axes.legend(frameon=False, loc="upper left")
+        _legend_below(figure, axes)
         plain_axes(axes, grid="both")
 
     return make_figure(draw, height=3.4, width=5.6)
@@ -267,10 +267,11 @@ def _mark(axes: Any, rates: NoiseRates | None) -> None:
 
 
 def _legend_below(figure: Figure, axes: Any) -> None:
-    """Say below the map, where it covers nothing, what is drawn on it."""
+    """Say below the axes, where it covers nothing, what is drawn on it."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
+        columns = min(len(handles), 3)
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=10)
 
 
 def _outline(region: NoiseRegion) -> list[tuple[float, float]]:
