@@ -90,7 +90,7 @@ def test_rows_may_come_in_any_order(random_log):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rank": 0}, "rank must be a whole number of at least 1; got 0"),
+        ({"rank": 0}, "rank must be a whole number from 1 to 10,000; got 0"),
         ({"rank": 2.5}, "rank must be a whole number"),
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1; got 0"),
         ({"penalty": 0}, "penalty must be a finite number above 0; got 0"),

@@ -156,7 +156,7 @@ def with_cell(value):
         (lambda: simulate.world(20, 30, observed="8%"), ParameterError, "observed must be .*got '8%'"),
         (lambda: simulate.world(20, 30, selectivity=21), ParameterError, "selectivity must be .*at most 20; got 21"),
         (lambda: simulate.world(20, 30, selectivity=np.nan), ParameterError, "selectivity must be .*got nan"),
-        (lambda: simulate.world(20, 30, rank=0), ParameterError, "rank must be a whole number of at least 1; got 0"),
+        (lambda: simulate.world(20, 30, rank=0), ParameterError, "rank must be a whole number from 1 to 10,000; got 0"),
         (lambda: simulate.world(20, 30, noise_rates=NoiseRates(0.6, 0.5)), NoiseRateError, "must be below 1"),
         (
             lambda: simulate.world(1, 1, observed=0.001, random_state=0),
