@@ -30,7 +30,7 @@ def folder(tmp_path_factory, world):
     write(place / "audit.csv", *world.audit(300, random_state=0), "true_label")
     write(place / "survey.csv", *world.survey(200, random_state=1), "true_label")
     users, items = (side.ravel() for side in np.indices(SHAPE))
-    stars = 0.5 + 0.8 * world.true_values
+    stars = 2.5 + 0.3 * world.true_values
     write(place / "mine.csv", users, items, stars.ravel(), "score")
     near = np.exp(-((stars[..., None] - np.arange(1, 6)) ** 2))
     np.save(place / "near.npy", near / near.sum(axis=-1, keepdims=True))
