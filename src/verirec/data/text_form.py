@@ -75,11 +75,14 @@ class TextForm:
         self.broken.append(row.text)
         return "skip"
 
+    def told_of_broken(self, file: str) -> list[str]:
+        """Return how many lines were left out, in words, if any were."""
+        if not self.broken:
+            return []
+        lines = f"{len(self.broken):,} lines do not have as many fields as there are columns, and are left out"
+        return [f"{file}: {lines} (first: {short(self.broken[0])})"]
+
     def warn_of_broken(self, file: str) -> None:
         """Say how many lines were left out."""
-        if self.broken:
-            warn_caller(
-                f"{file}: {len(self.broken):,} lines do not have as many fields as there are columns, and are left out "
-                f"(first: {short(self.broken[0])})",
-                DroppedRowsWarning,
-            )
+        for told in self.told_of_broken(file):
+            warn_caller(told, DroppedRowsWarning)

@@ -136,7 +136,6 @@ class Sources:
                 yield from self._text_pieces(file, rows, skip)
             else:
                 yield from _parquet_pieces(file, self.roles.names(), rows, skip)
-        self.form.warn_of_broken(file.name)
 
     def _text_pieces(self, file: Path, rows: int, skip: int) -> Iterator[pa.Table]:
         """Read a text file as it comes; where a column turns out to be of another type, go on with that.

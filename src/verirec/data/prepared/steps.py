@@ -17,7 +17,7 @@ from verirec.data.prepared.intake import Intake
 from verirec.data.prepared.merging import ItemMerge, MergedRun, UserMerge, merged_types, ranges_of
 from verirec.data.prepared.workplace import Workplace
 from verirec.data.tables import GivenCatalogue, catalogue_columns
-from verirec.exceptions import EmptyLogError
+from verirec.exceptions import DroppedRowsWarning, EmptyLogError, warn_caller
 from verirec.progress import Task, working
 
 Facts = dict[str, Any]
@@ -63,15 +63,18 @@ class Steps:
             task.advance(facts["rows"])
             yield name, facts
             skip += 1
-        if self.place.has(f"read-{number:05}"):
-            return
-        for piece, table in enumerate(self.intake.sources.pieces(file, self.rows, skip), skip):
+        read = f"read-{number:05}"
+        pieces = () if self.place.has(read) else self.intake.sources.pieces(file, self.rows, skip)
+        for piece, table in enumerate(pieces, skip):
             called = file.name if piece == 0 and table.num_rows < self.rows else f"{file.name}, {self._where(piece)}"
             name = f"run-{number:05}-{piece:05}"
             facts = self.place.part(name, lambda to, rows=table, of=called: self.intake.take(rows, of, to))  # type: ignore[misc]
             task.advance(table.num_rows)
             yield name, facts
-        self.place.part(f"read-{number:05}", _nothing)
+        # Kept with the part: what was left out is said again by a run that finds the file read.
+        whole = self.place.part(read, lambda _: {"broken": self.intake.sources.form.told_of_broken(file.name)})
+        for told in whole["broken"]:
+            warn_caller(told, DroppedRowsWarning)
 
     def _where(self, piece: int) -> str:
         return f"from row {piece * self.rows:,} on"
