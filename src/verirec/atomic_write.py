@@ -42,7 +42,7 @@ def replace_file(file: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _settle(place.parent)
+    settle_folder(place.parent)
 
 
 def replace_together(contents: dict[Path, bytes]) -> None:
@@ -87,7 +87,15 @@ def temporary_prefix(name: str) -> str:
     return f".{os.fsdecode(os.fsencode(name)[:_LONGEST])}-"
 
 
-def _settle(folder: Path) -> None:
+def settle_files(folder: Path) -> None:
+    """Have the files of a folder, and their names, reach the disk: then it can be renamed to what says it is whole."""
+    for file in folder.iterdir():
+        with file.open("r+b") as opened:
+            os.fsync(opened.fileno())
+    settle_folder(folder)
+
+
+def settle_folder(folder: Path) -> None:
     """Have a rename reach the disk, where a folder can be opened for that: the new file is there either way."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

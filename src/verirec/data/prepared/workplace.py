@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from verirec.atomic_write import replace_file
+from verirec.atomic_write import replace_file, settle_files, settle_folder
 from verirec.exceptions import DiskSpaceError, ParameterError
 from verirec.formatting import bytes_in_words, short
 from verirec.pages.writing import sole_writer
@@ -52,7 +51,9 @@ class Workplace:
             unfinished.mkdir()
             facts = make(unfinished)
             (unfinished / _FACTS).write_text(json.dumps(facts))
+            settle_files(unfinished)
             unfinished.rename(place)
+            settle_folder(self.folder)
         return json.loads((place / _FACTS).read_text())  # type: ignore[no-any-return]
 
     def has(self, name: str) -> bool:
@@ -62,10 +63,9 @@ class Workplace:
     def finish(self, out: Path, files: Path, facts: dict[str, Any]) -> None:
         """Write the facts of a log beside its files, move it to its place, and remove all else."""
         replace_file(files / "log.json", json.dumps(facts, indent=1).encode())
-        for file in files.iterdir():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
+        settle_files(files)
         files.rename(out)
+        settle_folder(out.absolute().parent)
         (out / _FACTS).unlink()
         shutil.rmtree(self.root)
 
