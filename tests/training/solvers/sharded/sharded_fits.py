@@ -18,8 +18,8 @@ def model_bits(method):
     return {(kind, one): value.numpy().tobytes() for kind, state in states.items() for one, value in state.items()}
 
 
-def fitted(name, log, engine, **parameters):
+def fitted(name, log, engine, noise_rates=RATES, **parameters):
     """Train; returns the bits of all models, and the history."""
     method = vr.methods.catalogue[name](**{**SOME, **parameters})
-    method.fit(log, noise_rates=RATES, engine=engine)
+    method.fit(log, noise_rates=noise_rates, engine=engine)
     return model_bits(method), method.report_.history

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ from verirec.training.solvers.sweep.targets import RowTargets
 if TYPE_CHECKING:
     from verirec.engine.base import Engine
     from verirec.training.correction import NoiseCorrection
-    from verirec.training.data import TrainingData
+    from verirec.training.data import Batch, TrainingData
     from verirec.training.learner import Learners
     from verirec.training.objective import ImputedLabels, PseudoLabels
     from verirec.training.solvers import AfterPrediction
@@ -62,16 +62,18 @@ class ShardedSolver(SweepSolver):
         self.crew.end()
 
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
-        """Sweep once; where a worker is lost, again from where the sweep began."""
+        """Sweep once; where a worker is lost, again from where the sweep began, and what it was corrected by."""
+        once, objective = _asked_once(after_prediction), self.objective
         kept = {name: (one.users.clone(), one.items.clone(), one.constant) for name, one in self.factors.items()}
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._bring_up_to_date()
-                losses = list(super().train_epoch(epoch, after_prediction))
+                losses = list(super().train_epoch(epoch, once))
                 break
             except WorkerEndedError:
                 if attempt == _ATTEMPTS:
                     raise
+                self.objective = objective
                 with torch.no_grad():
                     for name, (users, items, constant) in kept.items():
                         self.factors[name].users.copy_(users)
@@ -83,15 +85,15 @@ class ShardedSolver(SweepSolver):
         """Have all shards at workers, as the models are here."""
         self._unheard = set(self.factors)
         if not self.crew.complete:
-            # Those that still have theirs may be in the middle of a sweep.
+            # Those that still have theirs may be in the middle of a sweep, with labels of before or after it.
             self.crew.fill()
-            self.crew.tell(self._users_of)
+            self.crew.tell(lambda number: [*self._labels_of(number), *self._users_of(number)])
             self._shifts = dict.fromkeys(self.factors, 0.0)
             self._labelled_by = self._targets_of
 
     def _rows_of(self, number: int) -> Setup:
-        """Return what gives a worker the rows and the labels of a shard."""
-        return [*self.source.contents(number, self.objective, self.factors), *self._labels_of(number)]
+        """Return what gives a worker the rows of a shard."""
+        return self.source.contents(number, self.objective, self.factors)
 
     def _targets(self) -> RowTargets:
         """Return the weights, and the extremes of the labels: workers correct the labels that they have."""
@@ -153,3 +155,15 @@ class ShardedSolver(SweepSolver):
         self._shifts[name] = self.factors[name].centre()
         self.sweeper.measure(self.factors[name], before)
         self._unheard.add(name)
+
+
+def _asked_once(after_prediction: AfterPrediction) -> AfterPrediction:
+    """Return what asks the first time, and then gives the same answer: a sweep that is run again learns no rates."""
+    answers: list[NoiseCorrection] = []
+
+    def ask(make_batch: Callable[[], Batch]) -> NoiseCorrection:
+        if not answers:
+            answers.append(after_prediction(make_batch))
+        return answers[0]
+
+    return ask
