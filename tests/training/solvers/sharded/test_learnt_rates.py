@@ -52,6 +52,12 @@ def learnt(engine, name, anchors):
     return fitted(name, LOGS[130, 60], engine, None, anchors=anchors, refresh_after=1, refit=False)
 
 
+@pytest.mark.parametrize("name", ["ome-dr", "ome-eib", "ome-ips"])
+@pytest.mark.parametrize("anchors", ["fixed", "batch", "epoch"])
+def test_workers_give_the_bits_of_one_machine_when_rates_are_learnt(anchors, name, small_shards):
+    assert learnt(TwoHosts(), name, anchors) == learnt(None, name, anchors)
+
+
 # Each worker has four shards: the fifth to eighth labels are those of the first rates that were learnt.
 LAST = [("label", 5), ("label", 8), ("label", 14), ("descend", 2), ("descend", 3), ("place_users", 2)]
 

@@ -64,7 +64,8 @@ class SideSigmoids:
 
     def logits(self, part: slice) -> Tensor:
         """Return the logits of a part of the side, shape (part, seen)."""
-        logits = torch.addmm(self.constant, self.own[part], self.seen.T)
+        # A copy: products may differ in the last bit by where in memory rows begin, which is not the same for a shard.
+        logits = torch.addmm(self.constant, self.own[part].clone(), self.seen.T)
         if self.pairs is not None:
             logits += torch.einsum("cab,c->ab", self.pairs[0](part), self.pairs[1])
         return logits

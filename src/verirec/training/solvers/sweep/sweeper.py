@@ -211,7 +211,8 @@ def step_on_grid(side: Side, part: slice, of_grid: Tensor, of_rows: Tensor, step
     was = (of_rows * side.own[part]).sum()
     own = side.parameters[part]
     slope = of_grid.sub_(of_rows[:, side.columns]).addcmul_(own, side.ridge)
-    own.addmm_(slope, steps, alpha=-damping)
+    # Not in place: where in memory the rows begin may change the last bit, and shards have theirs elsewhere.
+    own.copy_(torch.addmm(own, slope, steps, alpha=-damping))
     return was
 
 
