@@ -16,7 +16,7 @@ import pytest
 import verirec
 
 LIMIT = 300
-"""Seconds; on an idle machine the jobs take less than a minute."""
+"""Seconds; on a busy machine of two cores the jobs took 107."""
 
 
 def told_by(script, folder, limit=LIMIT):
