@@ -153,7 +153,7 @@ class GradedRankings(UserRankings):
     Examples
     --------
     >>> gains = [7, 0, 3]
-    >>> round(GradedRankings([0, 0, 0], gains, [0.1, 0.9, 0.8]).ndcg(2), 4)
+    >>> round(GradedRankings([0, 0, 0], gains, [0.1, 0.9, 0.8]).ndcg(2), 3)
     0.213
     """
 
