@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         sensitivity,
     )
     from verirec.estimation.planning import LabelPlan, plan_labels
-    from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix
+    from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
     from verirec.methods import load as load
     from verirec.nuisance.label_model import LabelModel
     from verirec.nuisance.noise_rates import (
@@ -67,11 +67,13 @@ if TYPE_CHECKING:
         ReaskNoiseRates,
         ReaskSample,
         identified_region,
+        identified_transitions,
         weak_separability_test,
     )
     from verirec.nuisance.propensities import (
         ConstantPropensity,
         GivenPropensity,
+        LevelPropensity,
         LoggedPropensity,
         LogisticPropensity,
         NaiveBayesPropensity,
@@ -106,12 +108,12 @@ _NAMES = {
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
     "estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
-    "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix",
+    "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix TransitionRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
     "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample AuditTransitionMatrix ReaskNoiseRates "
-    "ReaskSample identified_region weak_separability_test",
-    "nuisance.propensities": "ConstantPropensity GivenPropensity LoggedPropensity LogisticPropensity "
+    "ReaskSample identified_region identified_transitions weak_separability_test",
+    "nuisance.propensities": "ConstantPropensity GivenPropensity LevelPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
     "nuisance.surveys": "SurveySample",
     "nuisance.suspects": "SuspectLabels find_suspect_labels",
@@ -139,6 +141,7 @@ __all__ = [
     "IdMap",
     "LabelModel",
     "LabelPlan",
+    "LevelPropensity",
     "LoggedPropensity",
     "LogisticPropensity",
     "NaiveBayesPropensity",
@@ -154,6 +157,7 @@ __all__ = [
     "SurveySample",
     "SuspectLabels",
     "TransitionMatrix",
+    "TransitionRegion",
     "UnbiasedSplit",
     "__version__",
     "adapt",
@@ -165,6 +169,7 @@ __all__ = [
     "estimate_ranking",
     "find_suspect_labels",
     "identified_region",
+    "identified_transitions",
     "load_dataset",
     "metrics",
     "plan_labels",

@@ -57,8 +57,8 @@ class _NoiseOptions(NoiseOptions):
         from verirec.data.feedback_log import checked_log
         from verirec.nuisance.noise_rates import AuditTransitionMatrix, rates_from_audit
 
-        if self.audit is None and (self.others or self.rho01 is not None):
-            checked_log(log)  # What is not an audit gives rates of two classes.
+        if self.audit is None and not self.region and (self.others or self.rho01 is not None):
+            checked_log(log)  # What is neither an audit nor a region gives rates of two classes.
         rates = self.known_rates(log, columns, propensities)
         if rates is not None:
             return Noise(rates, rates.source)
@@ -69,6 +69,9 @@ class _NoiseOptions(NoiseOptions):
         if audit is not None:
             audited = rates_from_audit(log, audit, propensities)
             return Noise(audited, audited.source, audit)
+        if self.region and log.levels is not None:
+            between_levels = vr.identified_transitions(log, **options)
+            return Noise(between_levels, f"all of {between_levels.form} form that the log allows")
         if self.region:
             return Noise(vr.identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")

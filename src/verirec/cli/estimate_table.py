@@ -14,7 +14,7 @@ from verirec.cli.judging import Judged
 from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
-from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix
+from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import Propensities
 
@@ -34,7 +34,7 @@ _RESTS_ON: Final = {
 class Noise:
     """The noise rates, where they come from, and the audit that told them, if one did."""
 
-    rates: NoiseRates | NoiseRegion | TransitionMatrix | None
+    rates: NoiseRates | NoiseRegion | TransitionMatrix | TransitionRegion | None
     source: str
     audit: AuditSample | None = None
 
@@ -46,6 +46,8 @@ def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities
         rates |= {"rho01": noise.rates.rho01, "rho10": noise.rates.rho10, "covariance": noise.rates.covariance}
     elif isinstance(noise.rates, NoiseRegion):
         rates |= {"rho01": [0.0, noise.rates.rho01_most], "rho10": [0.0, noise.rates.rho10_most]}
+    elif isinstance(noise.rates, TransitionRegion):
+        rates |= {"form": noise.rates.form, "wrong": [0.0, noise.rates.most]}
     elif isinstance(noise.rates, TransitionMatrix):
         rates |= {"transitions": noise.rates.matrix.tolist(), "form": noise.rates.diagnostics["form"]}
     return {
@@ -149,6 +151,8 @@ def _in_words(noise: Noise, confidence: float) -> str:
     if isinstance(noise.rates, TransitionMatrix):
         kept = float(np.diag(noise.rates.matrix).mean())
         return f"{kept:.1%} of levels kept on average ({noise.source})"
+    if isinstance(noise.rates, TransitionRegion):
+        return f"up to {noise.rates.most:.1%} of levels taken for others on average ({noise.source})"
     if isinstance(noise.rates, NoiseRegion):
         return f"rho01 up to {noise.rates.rho01_most:.3f}, rho10 up to {noise.rates.rho10_most:.3f} ({noise.source})"
     return noise.source

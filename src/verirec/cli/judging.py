@@ -18,7 +18,7 @@ from verirec.estimation.coverage import covered_rows, on_covered
 from verirec.estimation.gathering import audit_within
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, naming, warn_caller
-from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix
+from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
 
@@ -56,7 +56,7 @@ class Judge:
     """
 
     pairs: LoggedPairs
-    rates: NoiseRates | NoiseRegion | TransitionMatrix | None
+    rates: NoiseRates | NoiseRegion | TransitionMatrix | TransitionRegion | None
     estimators: Sequence[str] | str | None
     options: dict[str, Any]
     ranking: RankingOptions
@@ -118,7 +118,7 @@ class Judge:
         if log.weights is not None:
             lacking = "is judged by rows with weights, which rankings cannot use"
         if lacking is None:
-            assert not isinstance(self.rates, TransitionMatrix)  # noqa: S101 -- those are of levels
+            assert not isinstance(self.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
             return estimate_ranking(
                 predictions,
                 log,

@@ -50,7 +50,8 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
     supposed = _SUPPOSED * (float(np.atleast_2d(np.abs(slopes)).mean(axis=0) @ stands_for) / total) ** 2
     of_audit = float(squares @ (off - correction / total) ** 2) * len(at) / max(len(at) - 1, 1)
     of_audit += supposed * float(squares.mean())
-    more = ((1 - rows.p[at]) * stands_for) @ ((influence + off) ** 2 - influence**2)
+    kept = (1 - _p_of_truth(rows)) * (influence + off) ** 2 - (1 - rows.p[at]) * influence**2
+    more = stands_for @ kept
     (of_rows,) = rows.sums(lambda part: ((1 - part.p) @ found.at(part.at).influence ** 2,))
     added = np.zeros(len(rows.log))
     added[at] = stands_for * off
@@ -73,6 +74,13 @@ def with_labels_put_right(rows: Rows) -> Rows:
     values = rows.labels.values.copy()
     values[at] += stands_for * (true_labels - values[at])
     return rows.with_labels(replace(rows.labels, values=values))
+
+
+def _p_of_truth(rows: Rows) -> Array:
+    """Return the propensities of the audited rows: those of their true levels, where these decide."""
+    audited, by_level = rows.pairs.audited, rows.pairs.by_level
+    assert audited is not None  # noqa: S101 -- as below
+    return rows.p[audited.rows] if by_level is None else by_level[audited.true_labels, audited.rows]
 
 
 def _audit_of(rows: Rows) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Array]:

@@ -26,7 +26,7 @@ from verirec.exceptions import (
     ScoreWarning,
     warn_caller,
 )
-from verirec.losses import NoiseRegion
+from verirec.losses import AnyRegion
 from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ def warn_of_log(
             "without noise rates have no width",
             NoiseRateWarning,
         )
-    if not isinstance(noise, NoiseRegion):
+    if not isinstance(noise, AnyRegion):
         warn_of_unweighted_audit(problem.propensities, noise)
         if corrected:
             warn_of_little_signal(noise)
@@ -259,6 +259,8 @@ def _warn_of_weights(problem: EstimationProblem, noise: AnyNoise) -> None:
 def _mass_is_off(problem: EstimationProblem) -> bool:
     """Tell whether the weights add up to more or less than all pairs."""
     pairs = problem.pairs
+    if pairs.by_level is not None:
+        return False  # The weights of single rows are those of levels that may be wrong.
     chance = pairs.chance / pairs.n_cells
     return bool(abs(problem.facts["mass"] - 1) > max(_MASS_OFF, _BEYOND_CHANCE * chance))
 
@@ -266,7 +268,7 @@ def _mass_is_off(problem: EstimationProblem) -> bool:
 def _warn_of_misfit(problem: EstimationProblem) -> None:
     """Say so where propensities that were given do not fit single users or items, though all in all they do."""
     pairs = problem.pairs
-    if pairs.learnt or pairs.copies > _COPIES or _mass_is_off(problem):
+    if pairs.by_level is not None or pairs.learnt or pairs.copies > _COPIES or _mass_is_off(problem):
         return
     misfit = varies_too_much(pairs)
     if misfit > _FITS:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.estimation.expansion import Effects, InfluenceExpansion, Values
+from verirec.estimation.level_selection import row_weights, snips_by_level, weighted_errors, weighted_slopes
 from verirec.estimation.rows import Imputed, RowPart, Rows
 from verirec.exceptions import PredictionError
 from verirec.scratch import each
@@ -72,19 +73,21 @@ def eib(rows: Rows, imputed: Imputed) -> InfluenceExpansion:
 
 def ips(rows: Rows, _: Imputed) -> InfluenceExpansion:
     r""":math:`\sum w e / N`. Schnabel et al. (2016), "Recommendations as treatments"."""
-    (total,) = rows.sums(lambda part: (part.weights @ part.errors,))
+    (total,) = rows.sums(lambda part: (weighted_errors(part).sum(),))
 
     def terms(part: RowPart) -> Array:
-        return part.weights * part.errors / rows.n_cells
+        return weighted_errors(part) / rows.n_cells
 
     def effects(part: RowPart) -> Effects:
-        return Effects(terms(part), part.weights * part.difference / rows.n_cells)
+        return Effects(terms(part), weighted_slopes(part) / rows.n_cells)
 
     return InfluenceExpansion(total / rows.n_cells, rows, effects, terms, label_slopes_exact=True)
 
 
 def snips(rows: Rows, _: Imputed) -> InfluenceExpansion:
     r""":math:`\sum w e / \sum w`. Swaminathan and Joachims (2015), "The self-normalized estimator"."""
+    if rows.pairs.by_level is not None:
+        return snips_by_level(rows)
     return _self_normalised(rows, lambda part: part.weights)
 
 
@@ -190,11 +193,11 @@ def _doubly_robust(
     rows: Rows, imputed: Imputed, imputed_of: Values, elsewhere: float, facts: dict[str, Any]
 ) -> InfluenceExpansion:
     def correction(part: RowPart) -> Array:
-        return part.weights * (part.errors - imputed_of(part)) / rows.n_cells
+        return weighted_errors(part, imputed_of(part)) / rows.n_cells
 
     corrected, of_rows = rows.sums(lambda part: (correction(part).sum(), imputed_of(part).sum()))
     # Where the weights add up to the grid this nearly cancels; where they do not, the imputed errors are the estimate.
-    through = imputed.influence(rows, lambda part: (1 - part.weights) * part.difference)
+    through = imputed.influence(rows, lambda part: (1 - row_weights(part)) * part.difference)
 
     def effects(part: RowPart) -> Effects:
         through_imputed, slopes = through(part)
@@ -202,7 +205,7 @@ def _doubly_robust(
         own, by_weight = correction(part), imputed.weight_slopes(part)
         return Effects(
             own + through_imputed,
-            (part.weights * part.difference + slopes) / rows.n_cells,
+            (weighted_slopes(part, imputed_of(part)) + slopes) / rows.n_cells,
             None if isinstance(by_weight, float) and by_weight == -1 else by_weight * through_imputed - own,
         )
 

@@ -15,7 +15,7 @@ from verirec.estimation.inputs import AnyNoise, Noise, checked_noise, checked_tr
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
-from verirec.losses import TransitionMatrix
+from verirec.losses import TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
@@ -73,7 +73,9 @@ def gather(
     pairs = logged_pairs(log, propensities, audit)
     named = not (estimators is None or (isinstance(estimators, str) and estimators == "all"))
     needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
-    noise = given if isinstance(given, TransitionMatrix) else noise_in_hand(given, pairs, audit, needed=needed)
+    noise: AnyNoise = given
+    if not isinstance(given, TransitionMatrix | TransitionRegion):
+        noise = noise_in_hand(given, pairs, audit, needed=needed)
     if noise is None:
         selected = selected_with(None)
     return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)

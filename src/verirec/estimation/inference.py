@@ -22,7 +22,7 @@ from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
 from verirec.estimation.roots import root_difference, scaled, slope_at
 from verirec.estimation.rows import RowPart, Rows
-from verirec.losses import NoiseRegion
+from verirec.losses import AnyRegion
 
 
 def judge(
@@ -165,7 +165,7 @@ def _at_rates_or_region(
     least: float = -np.inf,
 ) -> dict[str, Estimate | EstimateRange]:
     """Return each estimator's estimate at the rates, or its range over a region."""
-    if not isinstance(noise, NoiseRegion):
+    if not isinstance(noise, AnyRegion):
         return {one.name: at(one, noise) for one in estimators}
     # An audit's labels put any rates right: with these estimators none are needed.
     bounded = [one for one in estimators if one.noise_corrected and not one.audited]

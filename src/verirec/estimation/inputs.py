@@ -10,7 +10,7 @@ import numpy.typing as npt
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
-from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.losses.noise_rates import WEAK_SIGNAL, checked_groups
 from verirec.nuisance.propensities import Propensities
 
@@ -18,7 +18,7 @@ Rates = NoiseRates | GroupedNoiseRates
 Noise = Rates | NoiseRegion | None
 KnownNoise = Rates | TransitionMatrix
 """What corrects labels, binary or in levels."""
-AnyNoise = Noise | TransitionMatrix
+AnyNoise = Noise | TransitionMatrix | TransitionRegion
 
 _FOR_LEVELS: Final = ", which is for a log that keeps its levels: read it with levels=[...]"
 FEW: Final = 30
@@ -54,12 +54,13 @@ def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:
     return rates
 
 
-def checked_transitions(noise: Any, log: FeedbackLog) -> TransitionMatrix | None:
-    """Accept a transition matrix for the levels that a log keeps, or none."""
+def checked_transitions(noise: Any, log: FeedbackLog) -> TransitionMatrix | TransitionRegion | None:
+    """Accept a transition matrix for the levels that a log keeps, a region of them, or none."""
     assert log.levels is not None  # noqa: S101 -- binary logs have noise rates
-    if noise is not None and not isinstance(noise, TransitionMatrix):
+    if noise is not None and not isinstance(noise, TransitionMatrix | TransitionRegion):
         raise ParameterError(
-            f"noise_rates of a log of {len(log.levels)} levels must be a TransitionMatrix; got {type(noise).__name__}"
+            f"noise_rates of a log of {len(log.levels)} levels must be a TransitionMatrix or a "
+            f"TransitionRegion; got {type(noise).__name__}"
         )
     if noise is not None and noise.n_levels != len(log.levels):
         raise ParameterError(

@@ -13,6 +13,7 @@ from verirec.checks import real_number
 from verirec.data.parts import parts_of, totals
 from verirec.engine import current_engine
 from verirec.estimation.expansion import InfluenceExpansion
+from verirec.estimation.level_selection import variances
 from verirec.estimation.rows import RowPart, Rows
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
 from verirec.formatting import html_table
@@ -146,6 +147,8 @@ def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float
         if effects.p_slopes is not None:
             p_slopes[part.at] = effects.p_slopes
         squares = effects.influence**2
+        if part.by_level is not None:
+            return squares.sum(), *variances(part, effects), effects.p_slopes is not None
         of_noise = part.p @ rows.labels.noise_variance(part.at, effects.label_slopes)
         return squares.sum(), (1 - part.p) @ squares, of_noise, effects.p_slopes is not None
 

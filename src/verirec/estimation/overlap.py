@@ -11,7 +11,7 @@ from verirec.estimation.inputs import AnyNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import OverlapWarning, warn_caller
-from verirec.losses import NoiseRegion
+from verirec.losses import AnyRegion
 from verirec.nuisance.propensities.reach import Reach, reach
 
 Array = npt.NDArray[np.float64]
@@ -61,6 +61,8 @@ def _of_grid(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
 def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     """Let each row stand for 1/p pairs; what is missing of all, beyond chance, is never logged."""
     p = pairs.propensities.without_floor(pairs.log.users, pairs.log.items).astype(np.float64)
+    if pairs.by_level is not None:
+        return p, pairs.p, 1 / p  # By logged levels, which may be wrong: nothing is known to be missing.
     missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * pairs.chance, 0.0)
     tiny = np.full(1, _ESTIMATED_ZERO)
     return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
@@ -68,7 +70,7 @@ def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
 
 def _free_of_noise(pairs: LoggedPairs, noise: AnyNoise) -> float:
     """Return the share of the labels' standard deviation that is not noise."""
-    if noise is None or isinstance(noise, NoiseRegion):
+    if noise is None or isinstance(noise, AnyRegion):
         return 1.0
     labels = pairs.labels(noise)
     # Of levels, of how many steps up a row is.

@@ -11,7 +11,7 @@ from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.rows import RowPart
 from verirec.exceptions import MisfitWarning, ParameterError, warn_caller
-from verirec.losses import LossLike, NoiseRegion
+from verirec.losses import AnyRegion, LossLike
 
 _TINY: Final = 1e-12
 RMSE: Final = "rmse"
@@ -32,7 +32,7 @@ def pointwise(loss: Any) -> tuple[LossLike, bool]:
 
 def refuse_ranges(selection: Any, noise: Any) -> None:
     """Raise where a difference of roots would be a range."""
-    if selection is not None or isinstance(noise, NoiseRegion):
+    if selection is not None or isinstance(noise, AnyRegion):
         raise ParameterError("a difference of rmse has no range over selection or noise rates: take loss='squared'")
 
 

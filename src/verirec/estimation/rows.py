@@ -20,6 +20,7 @@ from verirec.nuisance.imputation import ImputedLabels
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.base import VarianceChange
+from verirec.nuisance.propensities.by_level import TrueLevelPropensities
 
 Array = npt.NDArray[np.float64]
 
@@ -65,6 +66,13 @@ class LoggedPairs:
         if not self.propensities.parallel:
             return self.propensities.cells(users, items)
         return filled(lambda at: self.propensities.cells(users[at], items[at]), len(self.log))
+
+    @cached_property
+    def by_level(self) -> Array | None:
+        """p of each true level, shape (K, n), where that decides what is logged; `p` is then that of the logged one."""
+        if not isinstance(self.propensities, TrueLevelPropensities):
+            return None
+        return self.propensities.of_levels(self.log.users, self.log.items)
 
     @cached_property
     def weights(self) -> Array:
@@ -127,6 +135,8 @@ class RowPart(NamedTuple):
         l(f, 0), l(f, 1) - l(f, 0), the label and e, as in `Rows`.
     importance
         The log's own weights of its rows, the largest being 1, if it has any.
+    by_level
+        p of each true level, shape (K, m), where that decides what is logged.
     """
 
     at: slice
@@ -137,6 +147,7 @@ class RowPart(NamedTuple):
     labels: Array
     errors: Array
     importance: Array | None
+    by_level: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +208,7 @@ class Rows:
 
     def part(self, at: slice) -> RowPart:
         """Return some of the rows."""
-        importance = self.pairs.importance
+        importance, by_level = self.pairs.importance, self.pairs.by_level
         return RowPart(
             at,
             self.p[at],
@@ -207,6 +218,7 @@ class Rows:
             self.labels.values[..., at],
             self.errors[at],
             None if importance is None else importance[at],
+            None if by_level is None else by_level[:, at],
         )
 
     def over_parts(self, function: Callable[[RowPart], Any]) -> list[Any]:

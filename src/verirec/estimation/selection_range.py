@@ -20,7 +20,7 @@ from verirec.estimation.survey.draws import self_selected
 from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
-from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix
+from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.randomness import FOLDS_STREAM, SAMPLE_STREAM, SLOPES_STREAM
@@ -115,7 +115,7 @@ class RangeProblem:
         cls, pairs: LoggedPairs, selection: Any, noise: AnyNoise, *, exclude: Any = None, **options: Any
     ) -> RangeProblem:
         """Check a range of selection and pairs to exclude; rows shown at random are left out of the log."""
-        assert not isinstance(noise, TransitionMatrix)  # noqa: S101 -- levels are refused where it is asked for
+        assert not isinstance(noise, TransitionMatrix | TransitionRegion)  # noqa: S101 -- levels are refused where it is asked for
         if not isinstance(selection, SelectionRange):
             raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
         keys = np.unique(excluded_keys(exclude, pairs.log.shape))

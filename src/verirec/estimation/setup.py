@@ -15,7 +15,7 @@ from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weigh
 from verirec.estimation.level_losses import LevelLosses
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
-from verirec.exceptions import PredictionError, PropensityError
+from verirec.exceptions import ParameterError, PredictionError, PropensityError
 from verirec.losses import LossLike, get_loss
 from verirec.randomness import RandomState, as_generator
 
@@ -73,6 +73,11 @@ def _refuse_impossible(estimators: list[Estimator], problem: EstimationProblem) 
     for estimator in estimators:
         if estimator.needs_all_propensities:
             problem.propensities.require_everywhere(f"the {estimator.name} estimator")
+        if estimator.plain_name == "sdr" and problem.pairs.by_level is not None:
+            raise ParameterError(
+                f"{estimator.name} tilts one propensity a row, and cannot take those of each level; ome-dr and "
+                "audited-dr can"
+            )
     if any(estimator.uses_propensities for estimator in estimators):
         _refuse_complete_block(problem.pairs)
     refuse_weights(problem.log, [estimator.name for estimator in estimators if not estimator.supports_row_weights])

@@ -5,9 +5,11 @@ from verirec.losses.correction import Corrected, CorrectedLabels, correct_labels
 from verirec.losses.levels import LevelLoss, errors_of, get_level_loss, over_levels
 from verirec.losses.noise_rates import AuditOrigin, GroupedNoiseRates, NoiseRates, NoiseRegion
 from verirec.losses.pointwise import Loss, LossLike, get_loss
+from verirec.losses.regions import AnyRegion, TransitionRegion
 from verirec.losses.transitions import TransitionMatrix
 
 __all__ = [
+    "AnyRegion",
     "AuditOrigin",
     "Corrected",
     "CorrectedLabels",
@@ -19,6 +21,7 @@ __all__ = [
     "NoiseRates",
     "NoiseRegion",
     "TransitionMatrix",
+    "TransitionRegion",
     "correct_labels",
     "corrected",
     "errors_of",

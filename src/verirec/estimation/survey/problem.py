@@ -21,7 +21,7 @@ from verirec.estimation.survey.draws import Draws, check_survey, draws_of, self_
 from verirec.estimation.survey.inference import Mean, inferred, intercepts, power_of
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import SurveyError
-from verirec.losses import NoiseRegion, TransitionMatrix, errors_of
+from verirec.losses import AnyRegion, TransitionMatrix, errors_of
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.ordinal_model import LevelProbabilities, ReachedProbabilities, fit_labels
 from verirec.nuisance.surveys import SurveySample
@@ -300,16 +300,16 @@ def survey_results(
         others = [name for name in names if name != ALONE]
         more = survey_results(losses, others, survey, log, noise, **options)
         return [one | two for one, two in zip(alone, more, strict=True)]
-    if isinstance(noise, NoiseRegion) and BY_DELTA in names:
+    if isinstance(noise, AnyRegion) and BY_DELTA in names:
         # It rests on the log's labels, whose noise the others need not know of; and its weights may peak inside.
         rest = survey_results(losses, [name for name in names if name != BY_DELTA], survey, log, noise, **options)
         ranges = _over_points(losses, [BY_DELTA], survey, log, noise.lattice, **options)
         return [one | ranged for one, ranged in zip(rest, ranges, strict=True)]
-    if isinstance(noise, NoiseRegion) and survey.noisy:
+    if isinstance(noise, AnyRegion) and survey.noisy:
         return _over_points(losses, names, survey, log, noise.corners, **options)
     return [
         dict(one)
-        for one in _at_rates(losses, names, survey, log, None if isinstance(noise, NoiseRegion) else noise, **options)
+        for one in _at_rates(losses, names, survey, log, None if isinstance(noise, AnyRegion) else noise, **options)
     ]
 
 

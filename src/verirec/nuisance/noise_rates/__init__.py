@@ -7,6 +7,7 @@ from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
 from verirec.nuisance.noise_rates.second_answers import ReaskSample
 from verirec.nuisance.noise_rates.tails import SeparabilityTest, identified_region, weak_separability_test
 from verirec.nuisance.noise_rates.transition_audit import AuditTransitionMatrix
+from verirec.nuisance.noise_rates.transition_region import identified_transitions
 
 __all__ = [
     "AnchorNoiseRates",
@@ -18,6 +19,7 @@ __all__ = [
     "ReaskSample",
     "SeparabilityTest",
     "identified_region",
+    "identified_transitions",
     "rates_from_audit",
     "rates_from_reask",
     "weak_separability_test",

@@ -55,7 +55,7 @@ def free(counts: Array) -> FittedForm:
 
 def band(counts: Array) -> FittedForm:
     """Take the shares of each true level among itself and its neighbours: 2 (K - 1) numbers."""
-    return _by_rows(counts, np.abs(np.subtract.outer(*[np.arange(len(counts))] * 2)) <= 1)
+    return _by_rows(counts, _distances(len(counts)) <= 1)
 
 
 def symmetric(counts: Array) -> FittedForm:
@@ -84,11 +84,10 @@ def symmetric(counts: Array) -> FittedForm:
 
 def ordinal(counts: Array) -> FittedForm:
     r"""Let chances fall with the distance, :math:`T_{jk} \propto \phi^{|j - k|}`: one number for all levels."""
-    away = np.abs(np.subtract.outer(*[np.arange(len(counts))] * 2)).astype(float)
+    away = _distances(len(counts)).astype(float)
 
     def at(phi: float) -> Array:
-        odds = phi**away
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return ordinal_matrix(len(counts), phi)
 
     low, high = 1e-9, 1 - 1e-9
     for _ in range(60):  # The mean distance rises with phi: halving finds the one that is there.
@@ -98,6 +97,29 @@ def ordinal(counts: Array) -> FittedForm:
     step = min(_STEP, low / 2)
     slope = (at(low + step) - at(low - step)) / (2 * step)
     return FittedForm(at(low), _covariance(slope.reshape(1, -1), counts, at(low)), 1)
+
+
+def ordinal_matrix(n_levels: int, phi: float) -> Array:
+    r"""Return the matrix of chances that fall with the distance, :math:`T_{jk} \propto \phi^{|j - k|}`.
+
+    Examples
+    --------
+    >>> ordinal_matrix(3, 0.5).round(3).tolist()
+    [[0.571, 0.286, 0.143], [0.25, 0.5, 0.25], [0.143, 0.286, 0.571]]
+    """
+    odds = phi ** _distances(n_levels).astype(float)
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def band_matrix(n_levels: int, rate: float) -> Array:
+    """Return the matrix of `TransitionMatrix.band`, which may have no inverse."""
+    beside = rate / 2 * (_distances(n_levels) == 1)
+    return np.asarray(beside + np.diag(1 - beside.sum(axis=1)))
+
+
+def _distances(n_levels: int) -> npt.NDArray[np.int64]:
+    """Return how many levels apart each is from each."""
+    return np.abs(np.subtract.outer(np.arange(n_levels), np.arange(n_levels)))
 
 
 def _by_rows(counts: Array, possible: npt.NDArray[np.bool_]) -> FittedForm:

@@ -8,6 +8,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import PropensityError
 from verirec.formatting import short
 from verirec.nuisance.propensities.base import Propensities, PropensityModel
+from verirec.nuisance.propensities.by_level import LevelPropensity
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics
 from verirec.nuisance.propensities.given import GivenPropensity, LoggedPropensity
 from verirec.nuisance.propensities.logistic import LogisticPropensity
@@ -16,6 +17,7 @@ from verirec.nuisance.propensities.simple import ConstantPropensity, NaiveBayesP
 __all__ = [
     "ConstantPropensity",
     "GivenPropensity",
+    "LevelPropensity",
     "LoggedPropensity",
     "LogisticPropensity",
     "NaiveBayesPropensity",

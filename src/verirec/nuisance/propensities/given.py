@@ -54,7 +54,7 @@ class GivenPropensity(Propensities):
                     "given propensities must be a matrix of numbers or a function of (users, items); got "
                     f"{matrix.dtype} of shape {matrix.shape}"
                 )
-            cells = as_predictions(_checked(matrix), *matrix.shape)
+            cells = as_predictions(checked_values(matrix), *matrix.shape)
         super().__init__(cells.shape, floor)
         self.values, self.parallel = cells, cells.parallel  # type: ignore[misc]
         self._given, self.known = values, known  # type: ignore[misc]
@@ -81,7 +81,7 @@ class GivenPropensity(Propensities):
             found = self.values.cells(users, items)
         except PredictionError as error:
             raise PropensityError(str(error).replace("prediction function", "propensity function")) from None
-        return _checked(found)
+        return checked_values(found)
 
 
 class LoggedPropensity(Propensities):
@@ -119,7 +119,8 @@ def observed_only(rows: CellValues, users: Positions, items: Positions) -> npt.N
         raise PropensityError(f"the log has no propensity for {rest.partition(' (')[0]}") from None
 
 
-def _checked(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def checked_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Accept propensities above 0 and at most 1."""
     wrong = ~((values >= SMALLEST) & (values <= 1))
     if wrong.any() and (values[wrong] > 0).all() and (values[wrong] < SMALLEST).all():
         raise PropensityError(f"propensities must be at least {SMALLEST:g}, or weights leave the range of numbers")

@@ -1,0 +1,125 @@
+r"""Noise between levels that a log allows, without an audit.
+
+Rows of any kind, say those of one stratum of a score, have true levels with some shares :math:`\pi \ge 0`, and are
+logged with shares :math:`q = \pi^\top T`. So noise T is possible only if :math:`q^\top T^{-1}` has no negative entry in
+any stratum. With two levels these are the bounds of `identified_region`. A form of one number is bounded by it; the
+K (K - 1) numbers of a free matrix are not, in any way that would be of use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from verirec.checks import real_number, whole_number
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.predictions import PredictionsLike
+from verirec.exceptions import EmptyLogError, ParameterError
+from verirec.losses import TransitionMatrix
+from verirec.losses.noise_rates import LATTICE, WEAK_SIGNAL
+from verirec.losses.regions import TransitionRegion
+from verirec.nuisance.noise_rates.strata import score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.transition_forms import band_matrix, ordinal_matrix
+from verirec.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+_FORMS: Final[dict[str, Callable[[int, float], Array]]] = {"ordinal": ordinal_matrix, "band": band_matrix}
+_TRIED: Final = np.linspace(0, 1, 201)[:-1]
+_FEWEST: Final = 40
+
+
+def identified_transitions(
+    log: FeedbackLog,
+    *,
+    form: str = "ordinal",
+    strata: int = 10,
+    scores: PredictionsLike | None = None,
+    confidence: float = 0.95,
+    random_state: RandomState = 0,
+) -> TransitionRegion:
+    r"""Return all noise of one form that a log of levels allows without an audit.
+
+    In each stratum of a score the shares of true levels, :math:`q^\top T^{-1}`, must not be below 0 by more than
+    chance. Noise of which hardly any signal is left (an inverse with a norm above 10) is not considered: there the log
+    says nothing.
+
+    Parameters
+    ----------
+    log
+        That keeps its levels.
+    form
+        "ordinal": chances fall with the distance by one factor. "band": only neighbours are taken for each other, all
+        with one rate. Forms of more numbers are not bounded by a log: they are refused.
+    strata
+        Number of strata.
+    scores
+        What sorts the rows, in any form of predictions, by a model that was not fitted to these labels; by default
+        user and item constants, cross-fitted.
+    confidence
+        With which the noise, if it has this form, is in the region.
+    random_state
+        Of the cross-fitting.
+
+    Examples
+    --------
+    >>> from verirec import simulate
+    >>> region = identified_transitions(simulate.stars(100, 120, random_state=0).log, form="band")
+    >>> region.most > 0.25 and len(region.matrices) == 7
+    True
+    """
+    level = real_number("confidence", confidence, above=0, below=1)
+    levels = checked_log(log, levels=True).levels
+    if levels is None:
+        raise ParameterError("noise between levels is for a log that keeps them; a binary log: identified_region")
+    if form not in _FORMS:
+        raise ParameterError(
+            f"form must be one of {', '.join(_FORMS)}, which have one number each: a log alone does not bound forms of "
+            f"more, which take an audit; got {form!r}"
+        )
+    if len(log) < _FEWEST:
+        raise EmptyLogError(f"a log of {len(log):,} rows cannot tell how noisy its levels may be: it takes {_FEWEST}")
+    make = _FORMS[form]
+    counts = _counts(log, whole_number("strata", strata), scores, random_state)
+    # Beyond noise without an inverse there may be matrices that have one, which take most levels for others.
+    clear = takewhile(lambda rate: _leaves_signal(make(len(levels), rate)), _TRIED)
+    most = max((rate for rate in clear if _is_possible(make(len(levels), rate), counts, level)), default=0.0)
+    matrices = tuple(TransitionMatrix(make(len(levels), rate)) for rate in np.linspace(0, most, LATTICE))
+    return TransitionRegion(matrices, form, float(1 - np.diag(matrices[-1].matrix).mean()))
+
+
+def _counts(log: FeedbackLog, strata: int, scores: PredictionsLike | None, random_state: RandomState) -> Array:
+    """Count rows by stratum and logged level."""
+    assert log.levels is not None  # noqa: S101 -- checked above
+    random = as_generator(random_state)
+    # Where about half of the rows are at least as high, a model of two classes has most to tell.
+    half = np.abs(np.cumsum(np.bincount(log.labels, minlength=len(log.levels)))[:-1] / len(log) - 0.5)
+    binary = log.binary(positive_from=log.levels[int(np.argmin(half)) + 1])
+    of_row = sort_into_strata(score_rows(binary, None, scores, folds=5, random=random), strata, random)
+    counts = np.zeros((int(of_row.max()) + 1, len(log.levels)))
+    np.add.at(counts, (of_row, log.labels), 1.0)
+    return counts
+
+
+def _leaves_signal(matrix: Array) -> bool:
+    """Tell whether the inverse is there, with a norm of at most 10."""
+    if np.linalg.cond(matrix) > 1 / np.finfo(float).eps:
+        return False
+    return bool(np.abs(np.linalg.inv(matrix)).sum(axis=1).max() <= 1 / WEAK_SIGNAL)
+
+
+def _is_possible(matrix: Array, counts: Array, confidence: float) -> bool:
+    """Tell whether no stratum has a share of a true level below 0, beyond chance."""
+    inverse = np.linalg.inv(matrix)
+    size = counts.sum(axis=1, keepdims=True)
+    shares = counts / size
+    true_shares = shares @ inverse
+    # With one more row of each level, so that shares of none are not sure.
+    spread = ((counts + 1) / (size + counts.shape[1])) @ inverse**2 - true_shares**2
+    reach = float(ndtri(1 - (1 - confidence) / counts.size))
+    return bool((true_shares + reach * np.sqrt(np.maximum(spread, 0) / size) >= 0).all())

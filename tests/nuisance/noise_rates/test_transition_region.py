@@ -1,0 +1,82 @@
+"""Noise between levels that a log allows without an audit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verirec as vr
+from verirec.exceptions import EmptyLogError, NoiseRateError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def world():
+    return vr.simulate.stars(80, 120, noise=vr.TransitionMatrix.band(5, 0.3), random_state=0)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.4])
+def test_the_true_noise_is_in_the_region(rate):
+    noise = vr.TransitionMatrix.band(5, rate)
+    for seed in range(5):
+        log = vr.simulate.stars(60, 100, noise=noise, random_state=seed).log
+        region = vr.identified_transitions(log, form="band")
+        assert region.most >= 1 - np.diag(noise.matrix).mean() - 1e-9
+
+
+def test_with_two_levels_the_tails_bound_it():
+    # A tenth of the lowest stratum is logged as high: more noise than that cannot be.
+    users, items = np.divmod(np.arange(2_000), 100)
+    score = np.repeat([0.0, 1.0], 1_000)
+    labels = np.concatenate([np.arange(1_000) % 10 == 0, np.arange(1_000) % 10 != 0]).astype(int)
+    log = vr.FeedbackLog.from_arrays(users, items, labels, n_users=20, n_items=100, levels=[0, 1])
+    region = vr.identified_transitions(log, form="band", strata=2, scores=(users, items, score))
+    chance = 2.5 * np.sqrt(0.1 * 0.9 / 1_000)
+    assert 0.1 <= region.most <= 0.1 + chance + 0.005
+
+
+def test_estimates_are_ranges_that_hold_those_of_its_matrices(world):
+    f = 0.5 + 0.7 * world.true_values
+    region = vr.identified_transitions(world.log, form="band")
+    options = {"propensities": world.propensities, "loss": "squared", "estimators": "ome-dr"}
+    found = vr.estimate(f, world.log, noise_rates=region, **options)["ome-dr"]
+    assert isinstance(found, vr.EstimateRange)
+    for matrix in region.matrices:
+        one = vr.estimate(f, world.log, noise_rates=matrix, **options)["ome-dr"].value
+        assert found.range[0] - 1e-12 <= max(one, 0) <= found.range[1] + 1e-12
+    assert found.interval[0] <= world.true_inaccuracy(f) <= found.interval[1]
+
+
+def test_hardly_any_signal_is_not_considered(world):
+    assert max(one.norm for one in vr.identified_transitions(world.log).matrices) <= 10
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"form": "free"}, ParameterError, "take an audit"),
+        ({"confidence": 1.5}, ParameterError, "confidence"),
+        ({"strata": 0}, ParameterError, "strata"),
+    ],
+)
+def test_bad_options(world, given, error, said):
+    with pytest.raises(error, match=said):
+        vr.identified_transitions(world.log, **given)
+
+
+def test_bad_logs(world):
+    with pytest.raises(ParameterError, match="identified_region"):
+        vr.identified_transitions(world.log.binary(positive_from=4))
+    with pytest.raises(EmptyLogError, match="10 rows"):
+        vr.identified_transitions(world.log.select(np.arange(10)))
+
+
+def test_a_region_has_matrices_of_one_size():
+    for given in ((), [1], (vr.TransitionMatrix.band(3, 0.1), vr.TransitionMatrix.band(4, 0.1))):
+        with pytest.raises(NoiseRateError, match="at least one"):
+            vr.TransitionRegion(given, "band", 0.1)
+
+
+def test_a_region_is_for_as_many_levels_as_the_log_has(world):
+    region = vr.TransitionRegion((vr.TransitionMatrix.band(3, 0.1),), "band", 0.1)
+    with pytest.raises(ParameterError, match="5 levels"):
+        vr.estimate(world.true_values, world.log, noise_rates=region, loss="squared")
