@@ -75,9 +75,19 @@ def test_distributions_are_judged_and_shown(run, folder):
     assert "audited-dr" in out
 
 
+def test_a_region_of_noise_between_levels_makes_ranges(run, folder):
+    code, out, _ = run(*asked(folder, "--region", "--json"))
+    assert code == 0
+    found = json.loads(out)
+    assert found["noise_rates"]["form"] == "ordinal"
+    assert 0 < found["noise_rates"]["wrong"][1] < 1
+    (one,) = found["recommenders"].values()
+    assert one["ome-dr"]["value"] is None
+    assert one["ome-dr"]["low"] <= one["ome-dr"]["high"]
+
+
 BAD = {
     "rates of two classes": (["--rho01", ".1", "--rho10", ".1"], "binary labels are needed here; the log has 5 levels"),
-    "a region of rates": (["--region"], "binary labels are needed here"),
     "calibration": (["--calibrate", "platt"], "binary labels are needed here"),
     "rankings": (["--ranking-only"], "is judged by levels, which rankings cannot use yet"),
     "a clip that leaves nothing": (["--clip", "3"], "clip must be"),

@@ -241,9 +241,9 @@ BAD = {
     "noise rates of two classes": (
         {"noise_rates": RATES},
         ParameterError,
-        "must be a TransitionMatrix; got NoiseRates",
+        "must be a TransitionMatrix or a TransitionRegion; got NoiseRates",
     ),
-    "a region": ({"noise_rates": vr.NoiseRegion(0.1, 0.1)}, ParameterError, "must be a TransitionMatrix; got NoiseReg"),
+    "a region": ({"noise_rates": vr.NoiseRegion(0.1, 0.1)}, ParameterError, "TransitionRegion; got NoiseReg"),
     "a smaller matrix": (
         {"noise_rates": vr.TransitionMatrix.band(3, 0.1)},
         ParameterError,

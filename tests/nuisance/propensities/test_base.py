@@ -16,6 +16,7 @@ from verirec import (
     ConstantPropensity,
     FeedbackLog,
     GivenPropensity,
+    LevelPropensity,
     LoggedPropensity,
     LogisticPropensity,
     NaiveBayesPropensity,
@@ -256,6 +257,7 @@ def every_class(of=Propensities):
 
 
 FEATURED = plain.log_of(GRID, user_features=[[0.5], [1.0], [-1.0]], item_features=[[1.0], [0.0], [2.0], [-1.0]])
+GRADED = FeedbackLog.from_arrays([0, 1, 2], [0, 1, 2], [1, 2, 3], n_users=3, n_items=4, levels=[1, 2, 3])
 FITTED = {
     "constant": ConstantPropensity().fit(LOG),
     "popularity": PopularityPropensity().fit(LOG),
@@ -265,6 +267,7 @@ FITTED = {
     "given": GivenPropensity(np.full(GRID.shape, 0.5)),
     "logged": LoggedPropensity(LOGGED),
     "one's own": ByUser(GRID.shape),
+    "of levels": LevelPropensity([0.2, 0.4, 0.6]).fit(GRADED),
 }
 ASSUMPTIONS = {
     "constant": "every pair is as likely to be logged as any other",
@@ -279,6 +282,7 @@ ASSUMPTIONS = {
     "given": "pairs are as likely to be logged as the propensities given say",
     "logged": "pairs are as likely to be logged as the propensities given say",
     "one's own": "pairs are as likely to be logged as the propensities given say",
+    "of levels": "what gets logged depends on the true level as the propensities given say",
 }
 
 
