@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -84,6 +85,20 @@ def byte_count(name: str, value: object) -> int:
     if size < _LEAST_MEMORY:
         raise ParameterError(f"{name} must be such as 2GB or 500MB, at least 64MB; got {short(value)}")
     return size
+
+
+def path_of(name: str, value: object) -> Path:
+    """Accept a path, as text or as a `Path`.
+
+    Examples
+    --------
+    >>> path_of("out", 3)
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: out must be a string or a Path; got 3
+    """
+    if not isinstance(value, str | Path):
+        raise ParameterError(f"{name} must be a string or a Path; got {short(value)}")
+    return Path(value)
 
 
 def truth_value(name: str, value: object) -> bool:

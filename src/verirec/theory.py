@@ -315,7 +315,7 @@ def generalisation_bound(
     surrogate = 2 * lipschitz_constant(constant, rates, tight=tight)
     floor = real_number("propensity_floor", propensity_floor, above=0, below=1 + 1e-12)
     chance = real_number("eta", eta, above=0, below=1)
-    cells = whole_number("n_cells", n_cells)
+    cells = whole_number("n_cells", n_cells, max=2**63 - 1)
     deviation = np.sqrt(2 * np.log(4 / chance) / cells)
     within = surrogate * real_number("complexity", complexity, above=0, closed=True)
     within += (real_number("loss_bound", loss_bound, above=0, closed=True) + surrogate) * deviation

@@ -127,6 +127,54 @@ def asked_of(kind: Any, log: Any, pairs: int = 10, seed: int = 0, *, wrong: floa
     return kind(log.users[rows], log.items[rows], labels)
 
 
+def stars_of(n_users: int, n_items: int, rows: int, seed: int, levels: tuple[float, ...]) -> Any:
+    """Make a log that keeps its levels."""
+    random = np.random.default_rng(seed)
+    cells = random.permutation(n_users * n_items)[:rows]
+    values = random.choice(levels, len(cells))
+    return vr.FeedbackLog.from_arrays(
+        cells // n_items, cells % n_items, values, n_users=n_users, n_items=n_items, levels=list(levels)
+    )
+
+
+def band_of(log: Any, wrong: float = 0.2) -> Any:
+    """Make a matrix of noise that errs by one level."""
+    size = len(log.levels)
+    near = np.abs(np.subtract.outer(range(size), range(size))) == 1
+    return np.where(near, wrong * near / near.sum(axis=1, keepdims=True), (1 - wrong) * np.eye(size))
+
+
+def levels_asked(kind: Any, log: Any, pairs: int = 10, seed: int = 0) -> Any:
+    """Make an audit of some rows of a log of levels; a fifth of the answers is any level."""
+    random = np.random.default_rng(seed)
+    rows = random.permutation(len(log))[:pairs]
+    drawn = random.integers(0, len(log.levels), len(rows))
+    levels = np.where(random.random(len(rows)) < 0.2, drawn, log.labels[rows])
+    return kind(log.users[rows], log.items[rows], np.asarray(log.levels)[levels], levels=log.levels)
+
+
+def levels_surveyed(log: Any, pairs: int = 12, seed: int = 0) -> Any:
+    """Make a survey of random pairs, answered by levels."""
+    random = np.random.default_rng(seed)
+    cells = random.permutation(np.prod(log.shape))[:pairs]
+    levels = random.choice(log.levels, len(cells))
+    return vr.SurveySample(cells // log.shape[1], cells % log.shape[1], levels, levels=log.levels)
+
+
+def stars_predicted(log: Any, seed: int = 0, form: str = "stars") -> Any:
+    """Make predicted stars, or distributions over levels."""
+    random, values = np.random.default_rng(seed), np.asarray(log.levels)
+    stars = random.uniform(values.min(), values.max(), log.shape)
+    return {
+        "stars": lambda: stars,
+        "one": lambda: np.full(log.shape, values.mean()),
+        "outside": lambda: 3 * stars,
+        "factors": lambda: vr.Factors(stars[:, :1], np.ones((log.shape[1], 1)), link="identity"),
+        "distribution": lambda: random.dirichlet(np.ones(len(values)), log.shape),
+        "rows": lambda: (log.users, log.items, stars[log.users, log.items]),
+    }[form]()
+
+
 @cache
 def trained(method: str = "mf", seed: int = 0, model: str = "mf") -> Any:
     """Train a small recommender, once."""
@@ -147,6 +195,14 @@ def both(maker: Any, method: str = "fit") -> Callable[..., Any]:
         return getattr(made, method)(**{name: value for name, value in given.items() if name not in own})
 
     return call
+
+
+class Scorer:
+    """A classifier of pairs, as scikit-learn's are."""
+
+    def predict_proba(self, features: Any) -> Any:
+        """Predict the same for all."""
+        return np.full((len(features), 2), 0.5)
 
 
 class Broken:

@@ -1,80 +1,65 @@
-"""A file layer that fails: the n-th write, fsync, rename, open for writing or folder made ends in an error."""
+"""A file layer that fails: the n-th write, fsync, rename, open for writing, folder made or file removed ends in an error.
+
+It stands between a process and its C library (`faults.c`), so that what Arrow or safetensors write counts as what Python
+does. A process has it from its start, by `preloaded`; a fork of it sets it going by `Disk.install`.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
-from collections.abc import Callable
+import shutil
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-OPERATIONS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "fdopen")
-_WRITES = os.O_WRONLY | os.O_RDWR
+SOURCE = Path(__file__).with_name("faults.c")
+OPERATIONS = {
+    "o": "open", "w": "write", "f": "fsync", "r": "rename", "m": "mkdir", "u": "remove", "t": "truncate"
+}  # fmt: skip
 
 
+def preloaded(folder: Path) -> dict[str, str]:
+    """Compile the layer into a folder; return what the environment of a process that has it needs, or nothing."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or os.uname().sysname != "Linux":
+        return {}
+    library = folder / "faults.so"
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+def available() -> bool:
+    """Whether this process has the layer."""
+    return hasattr(ctypes.CDLL(None), "faults_arm")
+
+
+@dataclass(frozen=True)
 class Disk:
     """Counts operations under a folder, and fails one of them.
 
     Parameters
     ----------
     folder
-        Only what is done to files in it counts; by descriptor, only those that were opened in it.
+        Only what is done to files in it counts.
     fails
-        The number of the operation to fail; `None` for none.
+        The number of the operation to fail; 0 for none.
     code
         The error's.
     """
 
-    def __init__(self, folder: str, fails: int | None = None, code: int = errno.ENOSPC) -> None:
-        self.folder, self.fails, self.code = folder, fails, code
-        self.done: list[str] = []
-        self.ours: set[int] = set()
+    folder: str
+    fails: int = 0
+    code: int = errno.ENOSPC
 
     def install(self) -> None:
-        """Put it in place of `os`' own; there is no way back, as there is none from a fork."""
-        for name in OPERATIONS:
-            setattr(os, name, self._watched(name, getattr(os, name)))
+        """Count, and fail, from here on; for a fork, which does not outlive it."""
+        ctypes.CDLL(None).faults_arm(os.fsencode(self.folder), self.fails, self.code)
 
-    def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **more: Any) -> Any:
-            if not self._counts(name, given):
-                return real(*given, **more)
-            self.done.append(name)
-            if self.fails == len(self.done):
-                raise OSError(self.code, os.strerror(self.code))
-            found = real(*given, **more)
-            if name == "open":
-                self.ours.add(found)
-            return self._opened(found) if name == "fdopen" else found
-
-        return call
-
-    def _counts(self, name: str, given: tuple[Any, ...]) -> bool:
-        first = given[0]
-        if isinstance(first, int):
-            return first in self.ours
-        inside = str(Path(os.fsdecode(first)).absolute()).startswith(self.folder)
-        return inside and (name != "open" or bool(given[1] & _WRITES))
-
-    def _opened(self, file: Any) -> Any:
-        """Have a file's own writes counted too: the error comes half-way through what is written."""
-        disk, real = self, file.write
-
-        class Watched:
-            def __enter__(self) -> Watched:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                file.close()
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(file, name)
-
-            def write(self, content: bytes) -> int:
-                disk.done.append("write")
-                if disk.fails == len(disk.done):
-                    real(content[: len(content) // 2])
-                    raise OSError(disk.code, os.strerror(disk.code))
-                return int(real(content))
-
-        return Watched()
+    @staticmethod
+    def done() -> list[str]:
+        """Return the operations since then, in order."""
+        layer = ctypes.CDLL(None)
+        layer.faults_done.restype = ctypes.c_char_p
+        return [OPERATIONS[letter] for letter in layer.faults_done().decode()]

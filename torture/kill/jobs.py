@@ -11,29 +11,52 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-ROWS = "user,item,rating\n" + "".join(f"u{row % 9},i{row // 9},{row * 7 % 5 % 2}\n" for row in range(63))
-SCORES = "user,item,score\n" + "".join(f"u{row % 9},i{row // 9},0.{row % 8 + 1}\n" for row in range(63))
+ROWS = "user,item,rating\n" + "".join(f"u{row % 9},i{row // 9},{row * 7 % 5 % 2}\n" for row in range(99))
+MORE = "user,item,rating\n" + "".join(f"v{row % 5},i{row // 5},{row % 3 % 2}\n" for row in range(40))
+SCORES = "user,item,score\n" + "".join(f"u{row % 9},i{row // 9},0.{row % 8 + 1}\n" for row in range(99))
 
 
 @dataclass(frozen=True)
 class Job:
-    """A verb: its words, where OUT is the place that it writes to, and words that are added to run it once more."""
+    """A verb that writes.
+
+    Parameters
+    ----------
+    name
+        For the tables.
+    words
+        The command line; OUT is the place that it writes to.
+    other
+        Words that, added, make another output: the earlier one, which a run is to replace.
+    again
+        Words that, added, let it replace an output; `None` where it never does.
+    resumes
+        Whether it takes `--resume`.
+    rest
+        A module and its function that does what is left once an output is there that says so; stopped there, a verb
+        has left something whole.
+    """
 
     name: str
     words: tuple[str, ...]
-    again: tuple[str, ...] = ()
+    other: tuple[str, ...] = ("--seed", "7")
+    again: tuple[str, ...] | None = ()
     resumes: bool = False
+    rest: tuple[str, str] | None = None
 
 
 JOBS = (
     Job("train", ("train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epochs=6", "--set", "solver=gradient",
-                  "--set", "validation=0", "--out", "OUT"), ("--force",), resumes=True),
+                  "--set", "validation=0", "--out", "OUT"), again=("--force",), resumes=True),
     Job("plan", ("plan", "log.csv", "--predictions", "a=scores.csv", "--budget", "12", "--out", "OUT/plan.csv")),
-    Job("recommend", ("recommend", "model", "--all-users", "-k", "3", "--out", "OUT/list.csv")),
-    Job("recommend json", ("recommend", "model", "--all-users", "-k", "3", "--out", "OUT/list.json")),
-    Job("assess", ("assess", "log.csv", "--predictions", "a=scores.csv", "--out", "OUT")),
-    Job("tune", ("tune", "log.csv", "--method", "mf", "--trials", "2", "--folds", "2", "--set", "dim=1", "--set", "epochs=2",
-                 "--out", "OUT"), ("--force",), resumes=True),
+    Job("recommend", ("recommend", "model", "--all-users", "--out", "OUT/list.csv"), other=("-k", "2")),
+    Job("recommend json", ("recommend", "model", "--all-users", "--out", "OUT/list.json"), other=("-k", "2")),
+    Job("split", ("split", "log.csv", "--train", "OUT/train.csv", "--test", "OUT/test.parquet")),
+    Job("assess", ("assess", "log.csv", "--predictions", "a=scores.csv", "--out", "OUT"), other=("--confidence", ".9"),
+        rest=("verirec.assessment.run", "_completed")),
+    Job("tune", ("tune", "log.csv", "--method", "mf", "--trials", "2", "--folds", "2", "--set", "dim=1", "--set", "epochs=2", "--set", "validation=0",
+                 "--out", "OUT"), again=("--force",), resumes=True),
+    Job("prepare", ("prepare", "log.csv", "more.csv", "--out", "OUT/log"), other=(), again=None),
 )  # fmt: skip
 
 
@@ -43,6 +66,7 @@ TRAIN = ["train", "log.csv", "--method", "mf", "--set", "dim=2", "--set", "epoch
 def write_inputs(home: Path) -> None:
     """Write what the verbs read, but for a model."""
     (home / "log.csv").write_text(ROWS)
+    (home / "more.csv").write_text(MORE)
     (home / "scores.csv").write_text(SCORES)
 
 
@@ -81,7 +105,7 @@ def contents(out: Path) -> dict[str, str]:
     return {
         str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(out.rglob("*"))
-        if file.is_file() and not file.name.startswith((".", "checkpoint"))
+        if file.is_file() and not any(part.startswith((".", "checkpoint")) for part in file.relative_to(out).parts)
     }
 
 

@@ -42,7 +42,7 @@ def check_command(log: LogOptions, as_json: AsJson = False) -> None:
     else:
         _say(found, given)
     if found.log is None:
-        raise typer.Exit(2)
+        raise FileFormatError(f"{log.log.name} cannot be read before the last of what is wrong with it is mended")
 
 
 def _checked(log: LogOptions) -> FileCheck:
@@ -75,7 +75,6 @@ def _say(found: FileCheck, given: dict[str, Any]) -> None:
     for remark in found.remarks:
         console.print(f"- {remark}", soft_wrap=True)
     if found.log is None:
-        console.print("It cannot be read before the last of these is mended.", soft_wrap=True)
         return
     console.print(repr(found.log), soft_wrap=True)
     told = f"Give {in_options(given | found.mend)}" if found.mend else "Nothing is wrong with it."

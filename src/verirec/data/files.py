@@ -11,6 +11,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 import pyarrow as pa
 
+from verirec.checks import path_of
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.limits import COMPRESSIONS
 from verirec.data.parquet_files import read_parquet
@@ -64,9 +65,7 @@ def read_log(
     unknown = set(options) - set(LogOptions.__annotations__)
     if unknown:
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
-    if not isinstance(path, str | Path):
-        raise ParameterError(f"path must be a string or a Path; got {short(path)}")
-    file = Path(path)
+    file = path_of("path", path)
     named: dict[str, Any] = dict(options)
     roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
     ending = file_ending(file, is_text=delimiter is not None)
@@ -162,7 +161,7 @@ def told_in_one_line(file: Path, ending: str, roles: Roles) -> Iterator[None]:
         if file.stat().st_size == 0:
             raise FileFormatError(f"{file.name} is empty")
         yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeError) as error:
         refuse_long_line(file, error)
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verirec.checks import path_of
 from verirec.data.cleaning import Cleaning, clean_ids, numbers_of, outside_scale, over_dictionary, row_faults
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns, read_log
@@ -117,12 +119,17 @@ def check_file(
     >>> folder.cleanup()
     """
     form = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
-    defaults = (None, False, "error")
-    given = {name: value for name, value in {**form, **options}.items() if value not in defaults}
-    found = _Reading(Path(path), given)
+    TextForm(delimiter, columns, encoding)  # Checked before anything is read.
+    given = {name: value for name, value in {**form, **options}.items() if not _is_default(value)}
+    found = _Reading(path_of("path", path), given)
     found.look_at_form()
     found.look_at_rows()
     return found.read_on()
+
+
+def _is_default(value: Any) -> bool:
+    """Whether an option says nothing. Values are not compared: some cannot be, and 0 is equal to False."""
+    return value is None or value is False or (isinstance(value, str) and value == "error")
 
 
 class _Reading:
@@ -144,8 +151,9 @@ class _Reading:
     def look_at_form(self) -> None:
         """Find out how a text file is written, where that is not how it would be read."""
         if self.file.is_file() and self.file.suffix.lower() != ".parquet":
-            for what, mend in guess_form(self.file, self.options):
-                self.add(what, mend)
+            with suppress(pa.ArrowException, OSError, UnicodeError):  # What cannot be read is told by the reader.
+                for what, mend in guess_form(self.file, self.options):
+                    self.add(what, mend)
 
     def look_at_rows(self) -> None:
         """Find rows that lack something, and ids that are not tidy; what keeps one from reading them comes up later."""
@@ -167,7 +175,7 @@ class _Reading:
         self._rows(table, settled, numbers)
 
     def _ids(self, table: pa.Table, settled: Roles) -> None:
-        if self.options.get("clean_ids"):
+        if "clean_ids" in self.options:
             return
         for name in (str(settled.user), str(settled.item)):
             untidy = _untidy(table[name])

@@ -12,13 +12,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import path_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
 from verirec.data.limits import current_limits
 from verirec.data.pair_files import read_scores, warn_of_left_out
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import FileFormatError, FileLimitError, MemoryBudgetError, ParameterError, UnknownIdError
+from verirec.exceptions import FileFormatError, FileLimitError, MemoryBudgetError, UnknownIdError
 from verirec.formatting import short
 
 _PARTS: Final = {
@@ -72,9 +73,7 @@ def read_predictions(
     [[0, 1], [0, 1], [0.9, 0.2]]
     >>> folder.cleanup()
     """
-    if not isinstance(path, str | Path):
-        raise ParameterError(f"path must be a string or a Path; got {short(path)}")
-    file = Path(path)
+    file = path_of("path", path)
     checked_log(log, levels=True)
     if file.suffix.lower() in (".npy", ".npz"):
         return _read_arrays(file, log)

@@ -49,6 +49,7 @@ class TextForm:
         listed = isinstance(columns, Sequence) and not isinstance(columns, str)
         if columns is not None and not (listed and all(isinstance(one, str) for one in columns)):
             raise ParameterError(f"columns must be the names of a file's columns, in order; got {short(columns)}")
+        refuse_odd_delimiter(self.delimiter)
         try:
             codecs.lookup(self.encoding)
         except (LookupError, TypeError):
@@ -59,12 +60,14 @@ class TextForm:
     def reading(self) -> pyarrow.csv.ReadOptions:
         """Return Arrow's options of reading."""
         names = None if self.columns is None else list(self.columns)
-        return pyarrow.csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES, encoding=self.encoding)
+        # A broken line that is not UTF-8 cannot be handed to `_skip`: Arrow would print a traceback. By this name of
+        # the encoding all text is decoded first, and refused.
+        strict = self.skip_broken and codecs.lookup(self.encoding).name == "utf-8"
+        encoding = "utf-8-sig" if strict else self.encoding
+        return pyarrow.csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES, encoding=encoding)
 
     def parsing(self, delimiter: str, *, quoted: bool) -> pyarrow.csv.ParseOptions:
         """Return Arrow's options of parsing; `quoted` is whether line breaks may be inside of quotes."""
-        if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
-            raise ParameterError(f"delimiter must be one ASCII character; got {short(delimiter)}")
         return pyarrow.csv.ParseOptions(
             delimiter=delimiter,
             newlines_in_values=quoted,
@@ -86,3 +89,11 @@ class TextForm:
         """Say how many lines were left out."""
         for told in self.told_of_broken(file):
             warn_caller(told, DroppedRowsWarning)
+
+
+def refuse_odd_delimiter(delimiter: object) -> None:
+    """Refuse what cannot be between fields; `None` is what a file's ending says."""
+    if delimiter is None:
+        return
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
+        raise ParameterError(f"delimiter must be one ASCII character; got {short(delimiter)}")

@@ -166,6 +166,11 @@ def of_custom(function: Callable[[Any, Any], Any], name: str, label: float, pred
     )
     if given.dtype.kind not in "fiub":
         raise PredictionError(f"the {name} loss must give numbers; got {given.dtype}")
+    if given.shape != predictions.shape:
+        raise PredictionError(
+            f"the {name} loss must give a number for each prediction, shape {predictions.shape}; got shape "
+            f"{given.shape}"
+        )
     return given.astype(np.float64)
 
 

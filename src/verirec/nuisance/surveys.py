@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import as_array, number_array
+from verirec.checks import as_array, number_array, path_of
 from verirec.data.cells import cell_keys, checked_positions, checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, checked_labels, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
 from verirec.data.splits import split_unbiased
 from verirec.data.truth_files import read_truths
-from verirec.exceptions import ParameterError, SurveyError
-from verirec.formatting import html_table, short
+from verirec.exceptions import SurveyError
+from verirec.formatting import html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -182,10 +182,8 @@ class SurveySample:
         log_columns
             The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
-        if not isinstance(path, str | Path):
-            raise ParameterError(f"path must be a string or a Path; got {short(path)}")
         roles = TruthRoles(user, item, true_label)
-        found = read_truths(Path(path), roles, checked_log(log, levels=True), log_columns, kind="random")
+        found = read_truths(path_of("path", path), roles, checked_log(log, levels=True), log_columns, kind="random")
         return cls(
             found.users,
             found.items,

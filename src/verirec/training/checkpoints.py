@@ -23,16 +23,18 @@ _FACTS: Final = "verirec"
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write tensors with facts about them into one file: first beside it, then in its place.
+    """Write tensors with facts about them into one file: first beside it, then in its place."""
+    content = file_of_tensors(tensors, facts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content)
 
-    The facts carry a checksum of the tensors and of themselves.
-    """
+
+def file_of_tensors(tensors: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
+    """Return what is in such a file: the facts carry a checksum of the tensors and of themselves."""
     plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     body = facts | {"format": FORMAT, "checksum": ""}
     body["checksum"] = _checksum(plain, body)
-    content = tensors_to_bytes(plain, {_FACTS: json.dumps(body)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, content)
+    return bytes(tensors_to_bytes(plain, {_FACTS: json.dumps(body)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.atomic_write import replace_file
+from verirec.atomic_write import replace_together
 from verirec.exceptions import ModelFileError, ParameterError
 from verirec.formatting import short
 from verirec.losses import GroupedNoiseRates, NoiseRates
@@ -18,7 +18,7 @@ from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
 from verirec.pages.writing import named_place
-from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.checkpoints import file_of_tensors, read_tensors
 
 TENSORS: Final = "model.safetensors"
 FACTS: Final = "model.json"
@@ -53,8 +53,8 @@ def write_model(place: str | Path, model: Model, more: dict[str, Tensor], facts:
     text = json.dumps(facts | {"model": _description(model)}, indent=1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_tensors(folder / TENSORS, tensors, {"kind": "model", "facts": text})
-        replace_file(folder / FACTS, text.encode())
+        content = file_of_tensors(tensors, {"kind": "model", "facts": text})
+        replace_together({folder / TENSORS: content, folder / FACTS: text.encode()})
     except OSError as error:
         raise ParameterError(f"cannot write to {short(str(folder))}: {error.strerror or error}") from None
     return folder

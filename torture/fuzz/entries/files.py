@@ -183,6 +183,21 @@ _FEATURE_ROWS = one(
     *("b'user,x\\nu0,1e999\\nu1,0\\nu2,0\\nu3,1\\n'", "b''", "b'\\xff\\xfe'", "b'user,x\\n'", "b'user,\"x\\nu0,1\\n'"),
 )
 
+_HOW_READ = {
+    "delimiter": one("','", "None", "None", "';'"),
+    "columns": one("['user', 'item', 'rating']", "None", "None", "None"),
+    "user": one("'user'", "None"),
+    "positive_from": one("1", "1", ".5"),
+    "duplicates": one("'first'", "'last'", "'highest'", "'error'"),
+    "drop_missing": one("True", "False"),
+    "clean_ids": one("True"),
+    "scale": one("(0, 1)", "(1, 5)", "(5, 1)"),
+    "levels": one("[0, 1]", "[1, 2, 3]"),
+    "encoding": one("'utf-8'", "'utf-16'", "'no'"),
+}
+_MEMORY = {"memory": one("'1GB'", "10**9", "'10MB'", "1", "'much'")}
+_PARTS = filled("[{one}, {other}]", one=_table("rating"), other=_SOUND_LOG)
+
 ENTRIES = [
     entry(
         "vr.read_log",
@@ -245,5 +260,40 @@ ENTRIES = [
         {"answer": one("None", "'answer'")},
         setting=_NAMED,
         weight=3,
+    ),
+    entry(
+        "vr.prepare_log",
+        {"paths": either(_PARTS, _table("rating"), _SOUND_LOG), "out": one("FOLDER / 'log'", "FOLDER", "'a/b'", "''")},
+        _HOW_READ | _MEMORY,
+        weight=1.5,
+    ),
+    entry("vr.scan_log", {"paths": either(_PARTS, _table("rating"), _SOUND_LOG)}, _HOW_READ | _MEMORY, weight=1.5),
+    entry("vr.check_file", {"path": _table("rating")}, _HOW_READ, weight=2),
+    entry(
+        "lambda **given: vr.read_limits(**given).__enter__()",
+        {},
+        {name: one("1", "10**9", "1.5", "0") for name in ("rows", "columns", "field_bytes", "expansion", "memory")},
+        weight=0.2,
+    ),
+    entry(
+        "vr.adapt",
+        {
+            "model": one(
+                "Scorer()",
+                "Broken()",
+                "pd.DataFrame({'user': ['u0', 'u0', 'u1'], 'item': ['i0', 'i1', 'i0'], 'rank': [1, 2, 1]})",
+                "pd.DataFrame({'user': ['u0', 'x'], 'item': ['i0', 'i1'], 'score': [1., nan]})",
+                "trained()",
+                "(np.ones((4, 2)), np.ones((3, 2)))",
+            ),
+            "log": one("log"),
+        },
+        {
+            "features": one("lambda users, items: np.ones((len(users), 2))", "lambda users, items: [1]"),
+            "user_ids": one("log.user_ids.ids()", "['u0']"),
+            "item_ids": one("log.item_ids.ids()", "['i0']"),
+        },
+        setting=_NAMED,
+        weight=1,
     ),
 ]

@@ -149,6 +149,19 @@ ENTRIES = [
     entry(
         "verb('assess')", {"_log": _LOG, "out": _OUT, "predictions": _PREDICTIONS}, _READ | _NOISE | _HOW, weight=0.1
     ),
+    entry("verb('check')", {"_log": _LOG}, _READ | {"json": one("True"), "drop_missing": one("True")}, weight=0.7),
+    entry(
+        "verb('split')",
+        {
+            "_log": _LOG,
+            "train": one("FOLDER / 'a.csv'", "FOLDER / 'a.parquet'"),
+            "test": one("FOLDER / 'b.csv'", "FOLDER"),
+        },
+        _READ | {"held_out": one(".5", ".2", "0"), "by": one("'random'", "'user'", "'within-user'", "'time'", "'x'")},
+        weight=0.7,
+    ),
+    entry("verb('prepare')", {"_log": _LOG, "out": _OUT}, _READ | {"memory": one("'1GB'", "'x'")}, weight=0.3),
+    entry("verb('adapters')", {}, {"json": one("True")}, weight=0.1),
     entry("verb('methods')", {}, {"json": one("True")}, weight=0.1),
     entry("verb('datasets')", {}, {"json": one("True")}, weight=0.1),
     entry(

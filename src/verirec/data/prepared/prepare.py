@@ -9,7 +9,7 @@ from typing import Any, Final, Unpack
 
 import numpy as np
 
-from verirec.checks import byte_count
+from verirec.checks import byte_count, path_of
 from verirec.data.gate import ROW_COLUMNS, refuse_useless
 from verirec.data.pairs import Agreement
 from verirec.data.prepared.columns_file import GROUP_ROWS, read_columns_file
@@ -79,7 +79,7 @@ def prepare_log(
     """
     settings = Settings.of(dict(options), function="prepare_log")
     form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
-    place, budget = Path(out), byte_count("memory", memory)
+    place, budget = path_of("out", out), byte_count("memory", memory)
     with sole_preparer(place):
         refuse_taken(place)
         prepare_held(found_files(paths), place, settings, form, budget)

@@ -71,7 +71,8 @@ class Workplace:
 
 
 def _root(out: Path) -> Path:
-    return out.with_name(f".{out.name}.parts")
+    out = out.absolute()
+    return out.parent / f".{out.name}.parts"
 
 
 @contextmanager

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import path_of
 from verirec.data.cells import checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, check_scale, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import read_truths
-from verirec.exceptions import AuditError, ParameterError
-from verirec.formatting import html_table, short
+from verirec.exceptions import AuditError
+from verirec.formatting import html_table
 from verirec.nuisance.noise_rates.asked import AN_AUDIT, checked_pairs, checked_probabilities, find_rows
 
 Array = npt.NDArray[np.float64]
@@ -107,9 +108,9 @@ class AuditSample:
         log_columns
             The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
-        if not isinstance(path, str | Path):
-            raise ParameterError(f"path must be a string or a Path; got {short(path)}")
-        found = read_truths(Path(path), TruthRoles(user, item, true_label), checked_log(log, levels=True), log_columns)
+        found = read_truths(
+            path_of("path", path), TruthRoles(user, item, true_label), checked_log(log, levels=True), log_columns
+        )
         return cls(found.users, found.items, found.labels, found.probabilities, log.levels)
 
     def __len__(self) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from verirec.checks import path_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.roles import ReaskRoles
 from verirec.data.truth_files import read_truths
-from verirec.exceptions import ParameterError
-from verirec.formatting import html_table, short
+from verirec.formatting import html_table
 from verirec.nuisance.noise_rates.asked import A_REASK, checked_pairs, checked_probabilities
 
 
@@ -80,9 +80,9 @@ class ReaskSample:
         log_columns
             The log's own columns, "user" and "item": taken where the table has columns of these names.
         """
-        if not isinstance(path, str | Path):
-            raise ParameterError(f"path must be a string or a Path; got {short(path)}")
-        found = read_truths(Path(path), ReaskRoles(user, item, answer), checked_log(log), log_columns, kind="again")
+        found = read_truths(
+            path_of("path", path), ReaskRoles(user, item, answer), checked_log(log), log_columns, kind="again"
+        )
         return cls(found.users, found.items, found.labels, found.probabilities)
 
     def __len__(self) -> int:
