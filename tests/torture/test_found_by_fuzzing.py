@@ -66,6 +66,45 @@ FOUND = [
             "confidence": ".999",
         },
     ),
+    Call(
+        "vr.prepare_log",
+        {},
+        {"paths": "written('l.csv', b'user,item,rating\\nu,i,1\\nv,i,0\\n')", "out": "np.array('')"},
+    ),
+    Call("vr.prepare_log", {}, {"paths": "written('l.csv', b'user,item,rating\\nu,i,1\\nv,i,0\\n')", "out": "''"}),
+    *(
+        Call("vr.check_file", {}, {"path": "written('l.csv', b'user,item,rating\\nu,i,1\\nv,i,0\\n')", **odd})
+        for odd in (
+            {"encoding": "'utf-16'"},
+            {"encoding": "'no'"},
+            {"encoding": "nan"},
+            {"delimiter": "nan"},
+            {"clean_ids": "np.array([True, False])"},
+            {"drop_missing": "strided(True)", "scale": "-np.asarray((0, 1))"},
+        )
+    ),
+    Call("vr.check_file", {}, {"path": "np.float16(.1)"}),
+    Call("vr.check_file", {}, {"path": "written('l.csv.gz', gzip.compress(b'user,item,rating\\nu,i,1\\n', 1) + b'x')"}),
+    Call("verb('check')", {}, {"_log": "written('l.csv', b'user,item,rating\\n')", "json": "True"}),
+    Call(
+        "vr.estimate",
+        {"log": "stars_of(8, 2, 85, 10, (0, 1))"},
+        {"predictions": "stars_predicted(log)", "log": "log", "loss": "lambda *given: given"},
+    ),
+    Call(
+        "vr.theory.generalisation_bound",
+        {},
+        {
+            "estimate": ".3",
+            "bias": ".3",
+            "complexity": "0",
+            "constant": ".2",
+            "rates": "vr.NoiseRates(.2, .4)",
+            "propensity_floor": ".01",
+            "loss_bound": "5",
+            "n_cells": "10**400",
+        },
+    ),
 ]
 
 
