@@ -168,8 +168,8 @@ def of_custom(function: Callable[[Any, Any], Any], name: str, label: float, pred
         raise PredictionError(f"the {name} loss must give numbers; got {given.dtype}")
     if given.shape != predictions.shape:
         raise PredictionError(
-            f"the {name} loss must give a number for each prediction, shape {predictions.shape}; got shape "
-            f"{given.shape}"
+            f"the {name} loss must give a finite number for each prediction, shape {predictions.shape}; got "
+            f"shape {given.shape}"
         )
     return given.astype(np.float64)
 
