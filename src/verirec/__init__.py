@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         calibrate,
         compare,
         estimate,
+        estimate_click_ranking,
         estimate_ranking,
         selection_strength,
         sensitivity,
@@ -106,7 +107,7 @@ _NAMES = {
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_limits "
     "read_log read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
-    "estimate_ranking selection_strength sensitivity",
+    "estimate_click_ranking estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix TransitionRegion",
     "methods": "load",
@@ -166,6 +167,7 @@ __all__ = [
     "check_file",
     "compare",
     "estimate",
+    "estimate_click_ranking",
     "estimate_ranking",
     "find_suspect_labels",
     "identified_region",

@@ -78,7 +78,10 @@ def test_all_columns_that_cannot_be_told_are_named_at_once_by_their_options(run,
     code, out, _ = run("check", tmp_path / "odd.csv", "--json")
     found = json.loads(out)
     assert (code, found["log"]) == (2, None)
-    assert "name them: --user ..., --item ..., --rating ...;" in found["faults"][-1]["what"]
+    assert (
+        "name them: --user ..., --item ..., --rating ... (--clicks if each row is a click"
+        in found["faults"][-1]["what"]
+    )
 
 
 def test_repeated_pairs_are_counted_and_what_was_given_is_given_again(run, tmp_path):

@@ -55,7 +55,7 @@ def test_a_log_with_both_classes_and_rates_for_its_grid_are_taken_as_they_are():
         (
             lambda: judgeable(LOG.with_labels(np.ones(len(LOG), int))),
             LabelError,
-            f"^an estimate needs rows of both classes; all {len(LOG)} are positive$",
+            f"^an estimate needs rows of both classes; all {len(LOG)} are positive: of clicks alone",
         ),
         (
             lambda: checked_rates((0.2, 0.1), LOG),

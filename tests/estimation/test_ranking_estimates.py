@@ -467,7 +467,7 @@ REFUSED = [
     (
         lambda g: rank(g, log=vr.FeedbackLog.from_arrays([0, 1], [0, 1], [1, 1], n_users=9, n_items=14)),
         LabelError,
-        r"rows of both classes; all 2 are positive$",
+        r"rows of both classes; all 2 are positive: of clicks alone",
     ),
     (
         lambda g: rank(g, log=vr.FeedbackLog.from_arrays([0], [0], [1], n_users=9, n_items=14)),

@@ -63,7 +63,7 @@ def _checked(log: LogOptions) -> FileCheck:
 
 def _given(log: LogOptions) -> dict[str, Any]:
     """Return the options that were given, which belong to those that read the file."""
-    usual = {"encoding": "utf-8", "duplicates": "error", "drop_missing": False, "clean_ids": False}
+    usual = {"encoding": "utf-8", "duplicates": "error", "drop_missing": False, "clean_ids": False, "clicks": False}
     said = {**log.reading, **log.rules()}
     return {name: value for name, value in said.items() if value is not None and value != usual.get(name)}
 

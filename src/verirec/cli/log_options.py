@@ -34,6 +34,9 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
             "the log keeps them.",
         ),
     ] = None
+    clicks: Annotated[
+        bool, of_log("--clicks", help="Each row is a click, and no column says more: all are positive.")
+    ] = False
     delimiter: Annotated[
         str | None, of_log(help="The character between fields, if the file's ending does not say; \\t is a tab.")
     ] = None
@@ -93,6 +96,7 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
             "rating": self.rating,
             "positive_from": self.positive_from,
             "levels": listed_levels(self.levels),
+            "clicks": self.clicks,
             "delimiter": "\t" if self.delimiter == "\\t" else self.delimiter,
             "columns": None if self.columns_named is None else self.columns_named.split(","),
             "encoding": self.encoding,

@@ -97,6 +97,8 @@ def row_faults(table: pa.Table, roles: Roles, outside: Flags | None, cleaning: C
     faults: dict[str, Flags] = {}
     for name in roles.names():
         faults[f"column {name!r} has no value"] = is_missing(table[name])
+    if roles.rating is None:
+        return {what: rows for what, rows in faults.items() if rows.any()}
     rating = str(roles.rating)
     unread = is_missing(numbers_of(table[rating])) & ~faults[f"column {rating!r} has no value"]
     if unread.any():

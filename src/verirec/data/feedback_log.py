@@ -19,7 +19,7 @@ from verirec.data.frames import arrow_columns
 from verirec.data.ids import IdMap
 from verirec.data.levels import Levels, checked_levels, in_words, values_at
 from verirec.data.pairs import DuplicatePolicy
-from verirec.data.roles import Roles
+from verirec.data.roles import Roles, log_duplicates, log_roles
 from verirec.data.tables import FIELD_OF_ROLE, log_columns
 from verirec.exceptions import DataError, LabelError, ParameterError
 from verirec.formatting import share_in_words, short
@@ -136,6 +136,7 @@ class FeedbackLog:
         drop_missing: bool = False,
         clean_ids: bool = False,
         scale: tuple[float, float] | None = None,
+        clicks: bool = False,
     ) -> FeedbackLog:
         """Make a log of a pandas, polars or pyarrow frame (or any other that narwhals knows), one row per rating.
 
@@ -170,6 +171,9 @@ class FeedbackLog:
             Take spaces off the ends of ids and ".0" off whole numbers; floats that are whole become integers.
         scale
             The lowest and the highest rating there can be: others are refused, or left out with `drop_missing`.
+        clicks
+            True where each row is a click, and no column says more: all labels are 1, and of a pair that was clicked
+            several times the first row counts. What such a log can tell is in `docs/clicks.md`.
 
         Examples
         --------
@@ -179,13 +183,16 @@ class FeedbackLog:
         >>> log.labels.tolist(), log.user_ids.ids(log.users).tolist()
         ([1, 1, 0], ['ann', 'ann', 'bob'])
         """
-        table, roles = arrow_columns(frame, Roles(user, item, rating, timestamp, propensity, weight, unbiased))
+        named: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
+        named |= {"propensity": propensity, "weight": weight, "unbiased": unbiased, "clicks": clicks}
+        named |= {"positive_from": positive_from, "levels": levels, "duplicates": duplicates, "scale": scale}
+        table, roles = arrow_columns(frame, log_roles(named))
         return log_from_table(
             table,
             roles,
             positive_from=positive_from,
             levels=levels,
-            duplicates=duplicates,
+            duplicates=log_duplicates(named),
             all_users=all_users,
             all_items=all_items,
             user_features=user_features,

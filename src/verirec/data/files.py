@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -15,7 +14,7 @@ from verirec.checks import path_of
 from verirec.data.feedback_log import FeedbackLog, log_from_table
 from verirec.data.limits import COMPRESSIONS
 from verirec.data.parquet_files import read_parquet
-from verirec.data.roles import PairRoles, Roles
+from verirec.data.roles import PairRoles, Roles, log_duplicates, log_roles
 from verirec.data.tables import LogOptions
 from verirec.data.text_files import one_line, read_text, refuse_long_line
 from verirec.data.text_form import TextForm
@@ -67,7 +66,9 @@ def read_log(
         raise TypeError(f"read_log() got an unexpected keyword argument {min(unknown)!r}")
     file = path_of("path", path)
     named: dict[str, Any] = dict(options)
-    roles = Roles(**{role.name: named.pop(role.name, None) for role in fields(Roles)})
+    roles = log_roles(named)
+    named = {name: value for name, value in named.items() if name not in {*vars(roles), "clicks"}}
+    named["duplicates"] = log_duplicates(options)
     ending = file_ending(file, is_text=delimiter is not None)
     form = TextForm(delimiter, columns, encoding, skip_broken=named.get("drop_missing") is True)
     with frugal_memory():

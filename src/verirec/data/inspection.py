@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -22,7 +22,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns, read_log
 from verirec.data.form_guesses import guess_form
 from verirec.data.ids import is_text
-from verirec.data.roles import Roles
+from verirec.data.roles import Roles, log_roles
 from verirec.data.tables import LogOptions
 from verirec.data.text_form import TextForm
 from verirec.exceptions import (
@@ -160,8 +160,8 @@ class _Reading:
         form = TextForm(
             self.options.get("delimiter"), self.options.get("columns"), self.options["encoding"], skip_broken=True
         )
-        roles = Roles(**{role.name: self.options.get(role.name) for role in fields(Roles)})
         try:
+            roles = log_roles(self.options)
             ending = file_ending(self.file, is_text=self.options.get("delimiter") is not None)
             table, settled = read_columns(self.file, ending, roles, form)
         except VerirecError:
@@ -169,9 +169,11 @@ class _Reading:
         if form.broken and "drop_missing" not in self.given:
             lines = f"{len(form.broken):,} lines do not have as many fields as there are columns"
             self.add(f"{lines} (first: {short(form.broken[0])})", {"drop_missing": True})
-        numbers = numbers_of(table[str(settled.rating)])
-        self.ratings = pc.drop_null(numbers).to_numpy().astype(np.float64)
         self._ids(table, settled)
+        numbers = pa.chunked_array([np.ones(len(table))])
+        if settled.rating is not None:
+            numbers = numbers_of(table[str(settled.rating)])
+        self.ratings = pc.drop_null(numbers).to_numpy().astype(np.float64)
         self._rows(table, settled, numbers)
 
     def _ids(self, table: pa.Table, settled: Roles) -> None:

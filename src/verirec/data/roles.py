@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
-from verirec.exceptions import ColumnError
+from verirec.checks import truth_value
+from verirec.exceptions import ColumnError, ParameterError
 from verirec.formatting import names_in_words, short
 
 _USUAL_NAMES: Final[dict[str, frozenset[str]]] = {
@@ -104,6 +105,8 @@ class Roles:
             for word, found in unclear.items()
         )
         hints = ", ".join(f"{word}=..." for word in unclear)
+        if type(self) is Roles and unclear.get("rating") == []:
+            hints += " (clicks=True if each row is a click, without one)"
         raise ColumnError(
             f"cannot tell which column is {', '.join(reasons)}; name {'it' if len(unclear) == 1 else 'them'}: {hints}; "
             f"{self._what_there_is(columns)}"
@@ -123,6 +126,35 @@ class Roles:
     def names(self) -> list[str]:
         """Return the columns that are needed, each once."""
         return list(dict.fromkeys(name for name in vars(self).values() if name is not None))
+
+
+@dataclass(frozen=True)
+class ClickRoles(Roles):
+    """Columns of a file of clicks, each row of which is one: no column says what was thought of it."""
+
+    usual_names: ClassVar = {role: _USUAL_NAMES[role] for role in ("user", "item")}
+
+
+def log_roles(options: Mapping[str, Any]) -> Roles:
+    """Return the roles of a log's columns by the options that it is read with; of clicks there is no rating.
+
+    Examples
+    --------
+    >>> log_roles({"clicks": True, "timestamp": "when"}).settle(["user", "item", "when"]).names()
+    ['user', 'item', 'when']
+    """
+    clicks = truth_value("clicks", options.get("clicks", False))
+    for name in ("rating", "positive_from", "levels", "scale"):
+        if clicks and options.get(name) is not None:
+            raise ParameterError(f"clicks are rows without a rating: give clicks or {name}, not both")
+    kind = ClickRoles if clicks else Roles
+    return kind(**{role.name: options.get(role.name) for role in fields(Roles)})
+
+
+def log_duplicates(options: Mapping[str, Any]) -> Any:
+    """Return what to do with repeated pairs: of clicks, where nobody says, the first one counts."""
+    asked = options.get("duplicates", "error")
+    return "first" if options.get("clicks") and isinstance(asked, str) and asked == "error" else asked
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ class LogOptions(TypedDict, total=False):
     drop_missing: bool
     clean_ids: bool
     scale: tuple[float, float] | None
+    clicks: bool
 
 
 def log_columns(
@@ -131,6 +132,8 @@ def row_values(table: pa.Table, roles: Roles) -> tuple[dict[str, Any], dict[str,
     """Return what a table's rows have besides ids, by the log's names, and what errors call all of its columns."""
     rows: dict[str, Any] = {}
     called = {"users": f"column {roles.user!r}", "items": f"column {roles.item!r}"}
+    if roles.rating is None:
+        rows["labels"], called["labels"] = np.ones(table.num_rows, np.int8), "the label of a click"
     for role, field in FIELD_OF_ROLE.items():
         name = getattr(roles, role)
         if name is not None:

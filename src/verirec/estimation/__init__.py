@@ -2,6 +2,7 @@
 
 from verirec.estimation.calibration import calibrate
 from verirec.estimation.catalogue import ESTIMATORS, Estimator
+from verirec.estimation.click_ranking import estimate_click_ranking
 from verirec.estimation.compare import compare
 from verirec.estimation.estimate import estimate
 from verirec.estimation.intervals import Estimate, EstimateRange
@@ -23,6 +24,7 @@ __all__ = [
     "calibrate",
     "compare",
     "estimate",
+    "estimate_click_ranking",
     "estimate_ranking",
     "selection_strength",
     "sensitivity",

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.estimation.catalogue import DELTA, Chosen, chosen_by_source
+from verirec.estimation.catalogue import DELTA, SURVEY_ESTIMATORS, Chosen, chosen_by_source
 from verirec.estimation.inputs import AnyNoise, Noise, checked_noise, checked_transitions, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix, TransitionRegion
+from verirec.nuisance.click_model import clicks_only
 from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, rates_from_audit
 from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
@@ -61,6 +62,8 @@ def gather(
         found = chosen_by_source(estimators, with_rates=rates is not None, **there)
         return found if selection is None else found.with_range(with_rates=rates is not None)
 
+    if survey is not None and selection is None and len(checked_log(log, levels=True)) > 1 and clicks_only(log):
+        return _of_clicks(log, propensities, noise_rates, audit, estimators)
     judgeable(log, levels=True)
     if selection is not None:
         checked_log(log)
@@ -79,6 +82,20 @@ def gather(
     if noise is None:
         selected = selected_with(None)
     return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
+
+
+def _of_clicks(
+    log: FeedbackLog, propensities: Any, noise_rates: AnyNoise, audit: AuditSample | None, estimators: Any
+) -> Gathered:
+    """Leave clicks alone to the survey: by default and of "all" only what needs no labels of the log is applied."""
+    names = estimators
+    if names is None or (isinstance(names, str) and names == "all"):
+        names = [name for name in SURVEY_ESTIMATORS if name != DELTA]
+    selected = chosen_by_source(names, with_rates=True, with_audit=True, with_survey=True)
+    if selected.log or DELTA in selected.survey:
+        judgeable(log)
+    given = checked_noise(noise_rates, log)
+    return Gathered(None if audit is None else logged_pairs(log, propensities, audit), given, selected)
 
 
 def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:

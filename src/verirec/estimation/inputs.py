@@ -12,6 +12,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.losses.noise_rates import WEAK_SIGNAL, checked_groups
+from verirec.nuisance.click_model import clicks_only
 from verirec.nuisance.propensities import Propensities
 
 Rates = NoiseRates | GroupedNoiseRates
@@ -21,6 +22,9 @@ KnownNoise = Rates | TransitionMatrix
 AnyNoise = Noise | TransitionMatrix | TransitionRegion
 
 _FOR_LEVELS: Final = ", which is for a log that keeps its levels: read it with levels=[...]"
+CLICKS_NEED: Final = (
+    ": of clicks alone, a survey of random pairs will do (survey=...), or rows of 0 for what was shown and not clicked"
+)
 FEW: Final = 30
 """Rows below which a normal interval means little."""
 
@@ -38,8 +42,14 @@ def judgeable(log: FeedbackLog, *, levels: bool = False) -> FeedbackLog:
     if positives in (0, len(log)):
         raise LabelError(
             f"an estimate needs rows of both classes; all {len(log):,} are {'positive' if positives else 'negative'}"
+            f"{CLICKS_NEED if positives else ''}"
         )
     return log
+
+
+def has_clicks_alone(log: FeedbackLog) -> bool:
+    """Tell whether a log is of clicks alone, whose labels a survey has; others must have rows of both classes."""
+    return (len(checked_log(log)) > 1 and clicks_only(log)) or not judgeable(log)
 
 
 def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:

@@ -9,13 +9,13 @@ from verirec.adapters.adapt import adapted
 from verirec.data.cells import CellValues
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.data.top_lists import TopLists
-from verirec.estimation.inputs import Noise, checked_noise, judgeable
+from verirec.estimation.inputs import Noise, checked_noise, has_clicks_alone, judgeable
 from verirec.estimation.intervals import EstimateRange, checked_confidence
 from verirec.estimation.log_ranking import ranking_by_log
 from verirec.estimation.ranking_formulas import METRICS
 from verirec.estimation.results import Estimates
 from verirec.estimation.survey.ranking import ranking_by_survey
-from verirec.exceptions import ParameterError, ScoreWarning, SurveyWarning, warn_caller
+from verirec.exceptions import ParameterError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.noise_rates import AuditSample
@@ -80,7 +80,8 @@ def estimate_ranking(
     True
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
-    values = as_predictions(adapted(scores, judgeable(log)), log.n_users, log.n_items)
+    clicks = has_clicks_alone(log if survey is not None else judgeable(log))
+    values = as_predictions(adapted(scores, log), log.n_users, log.n_items)
     _check_lists(values, depths)
     noise = checked_noise(noise_rates, log)
     what = "how well all items are ranked"
@@ -92,6 +93,8 @@ def estimate_ranking(
     names = [f"{metric}@{depth}" for depth in depths for metric in METRICS]
     names = names if values.ranks_only else ["auc", *names]
     lacking = [name for name in names if name not in found]
+    if lacking and clicks:
+        return _of_clicks(found, lacking, what)
     if lacking:
         warn_caller(
             f"the survey has too few pairs of the right kind for {', '.join(lacking)}: these rest on the log, its "
@@ -100,6 +103,15 @@ def estimate_ranking(
         )
         found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking, audit=audit)
     return Estimates({name: found[name] for name in names}, what)
+
+
+def _of_clicks(found: dict[str, Any], lacking: list[str], what: str) -> Estimates:
+    """Return what the survey tells; clicks alone do not tell the rest."""
+    told = f"the survey has too few pairs of the right kind for {', '.join(lacking)}, which clicks alone cannot tell"
+    if not found:
+        raise SurveyError(f"{told}: estimate_click_ranking goes by the clicks, under an assumption of its own")
+    warn_caller(told, SurveyWarning)
+    return Estimates(found, what)
 
 
 def _check_lists(values: CellValues, depths: list[int]) -> None:

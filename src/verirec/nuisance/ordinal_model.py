@@ -18,6 +18,7 @@ from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import parts_of
 from verirec.losses import GroupedNoiseRates, NoiseRates, TransitionMatrix
+from verirec.nuisance.click_model import clicks_only, fit_clicks
 from verirec.nuisance.label_model import CURVATURE, LabelModel, LabelProbabilities, descend
 
 Array = npt.NDArray[np.float64]
@@ -96,8 +97,13 @@ ReachedProbabilities = LabelProbabilities | LevelProbabilities
 def fit_labels(
     log: FeedbackLog, noise: NoiseRates | GroupedNoiseRates | TransitionMatrix | None
 ) -> ReachedProbabilities:
-    """Fit a model of true labels to a log's, all rows alike: the ordinal one if it keeps its levels."""
+    """Fit a model of true labels to a log's, all rows alike: the ordinal one if it keeps its levels.
+
+    Of clicks alone it is the model of what is clicked, which is of true labels up to its level.
+    """
     weights = np.ones(len(log))
+    if clicks_only(log):
+        return fit_clicks(log)
     if log.levels is not None:
         assert noise is None or isinstance(noise, TransitionMatrix)  # noqa: S101 -- refused where noise is checked
         return OrdinalModel().fit(log, weights, noise)

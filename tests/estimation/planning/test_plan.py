@@ -411,7 +411,7 @@ def test_logs_that_say_nothing_are_refused(world, given):
     log = world.log
     check_refusal(lambda: vr.plan_labels(log.select([]), given, budget=100), EmptyLogError, "rows")
     ones = vr.FeedbackLog.from_arrays(log.users, log.items, np.ones(len(log), int), n_users=120, n_items=150)
-    check_refusal(lambda: vr.plan_labels(ones, given, budget=100), LabelError, "both classes")
+    check_refusal(lambda: vr.plan_labels(ones, budget=100), LabelError, "both classes")
 
 
 def test_predictions_of_some_pairs_only_are_refused(world):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from verirec.data.cleaning import Cleaning
 from verirec.data.levels import Levels, checked_levels
 from verirec.data.pairs import checked_policy
-from verirec.data.roles import Roles
+from verirec.data.roles import ClickRoles, Roles, log_duplicates, log_roles
 from verirec.data.tables import LogOptions
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
@@ -50,13 +50,13 @@ class Settings:
             raise TypeError(f"{function}() got an unexpected keyword argument {min(unknown)!r}")
         levels, scale = options.get("levels"), options.get("scale")
         cleaning = Cleaning(options.get("drop_missing", False), options.get("clean_ids", False), scale)
-        duplicates = options.get("duplicates", "error")
+        duplicates = log_duplicates(options)
         checked_policy(duplicates, with_times=options.get("timestamp") is not None)
         if levels is not None and options.get("positive_from") is not None:
             given = options["positive_from"]
             raise ParameterError(f"give levels or positive_from, not both; got positive_from={short(given)}")
         return cls(
-            Roles(**{role.name: options.get(role.name) for role in fields(Roles)}),
+            log_roles(options),
             options.get("positive_from"),
             None if levels is None else checked_levels(levels),
             duplicates,
@@ -68,6 +68,7 @@ class Settings:
         """Return what was asked for other than the defaults, as JSON can hold it."""
         rules: dict[str, Any] = {name: value for name, value in vars(self.roles).items() if value is not None}
         rules |= {
+            "clicks": isinstance(self.roles, ClickRoles) or None,
             "positive_from": self.positive_from,
             "levels": None if self.levels is None else list(self.levels),
             "duplicates": None if self.duplicates == "error" else self.duplicates,

@@ -13,6 +13,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.survey.draws import check_survey, draws_of, self_selected
 from verirec.estimation.survey.inference import intercept
 from verirec.estimation.survey.target import Target
+from verirec.nuisance.click_model import clicks_only, fit_clicks
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.surveys import SurveySample
 
@@ -20,6 +21,9 @@ Array = npt.NDArray[np.float64]
 
 SHIFTS: Final = tuple(np.linspace(0.0, -3.0, 7))
 """By how much the logits of pairs that nobody logged may be lower than the log's, where no pilot says."""
+RISES: Final = tuple(np.linspace(0.0, 6.0, 7))
+"""By how much the logits of being liked may be above those of being clicked, where no pilot says."""
+RISES_SAID: Final = f"as often as they are clicked or more, by up to {RISES[-1]:g} in logits"
 
 
 class ExpectedLikes(NamedTuple):
@@ -28,7 +32,7 @@ class ExpectedLikes(NamedTuple):
     Parameters
     ----------
     model
-        z, fitted to the log's labels.
+        z, fitted to the log's labels or, of clicks alone, to what was clicked.
     shifts
         What c may be.
     assumes
@@ -50,7 +54,10 @@ def expect_likes(log: FeedbackLog, pilot: SurveySample | None, target: Target) -
     if pilot is not None:
         check_survey(pilot, log, "pilot")
     own = self_selected(log)
-    model = LabelModel().fit(own, np.ones(len(own)))
+    clicks = clicks_only(own)
+    model = fit_clicks(own) if clicks else LabelModel().fit(own, np.ones(len(own)))
+    if pilot is None and clicks:
+        return ExpectedLikes(model, RISES, f"at worst, if pairs are liked {RISES_SAID}")
     if pilot is None:
         return ExpectedLikes(
             model, SHIFTS, f"at worst, if pairs are liked as the log says or less, by up to {-SHIFTS[-1]:g} in logits"

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from verirec.checks import real_number, whole_number
 from verirec.engine.choice import EngineLike, takes_engine
-from verirec.estimation.inputs import judgeable
+from verirec.estimation.inputs import has_clicks_alone, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.planning.drawing import draw, inclusion_probabilities
 from verirec.estimation.planning.label_plan import LabelPlan
@@ -65,7 +65,7 @@ def plan_labels(
     Parameters
     ----------
     log
-        With rows of both classes.
+        With rows of both classes; or of clicks alone, if there are recommenders: then pairs are random ones.
     recommenders
         Predictions by name, in a list, or of one recommender. Without any, the plan is one of logged pairs that tell
         the noise rates.
@@ -109,9 +109,10 @@ def plan_labels(
     pairs = None if budget is None else whole_number("budget", budget, min=10)
     most = 0.5 if recommenders is None else np.inf
     width = None if half_width is None else real_number("half_width", half_width, above=0, below=most)
-    judgeable(log)
+    clicks = has_clicks_alone(log)
     check_guess(guess)
     if recommenders is None:
+        judgeable(log)
         options = {"guess": guess, "propensities": propensities, "random_state": random_state}
         return _for_rates(log, pairs, width, level, options)
     seed = same_state(random_state)
@@ -119,7 +120,7 @@ def plan_labels(
     question = pose(purpose, recommenders, log, target, loss, clip)
     likes = expect_likes(log, pilot, target)
     logged = None
-    if isinstance(question, MeanLosses):
+    if isinstance(question, MeanLosses) and not clicks:
         logged = design_logged(log, propensities, question, likes, guess, random_state=seed)
     return _Draft(log, question, likes, logged, level, seed).settle(purpose, pairs, width)
 

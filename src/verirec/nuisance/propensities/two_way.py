@@ -40,7 +40,7 @@ class Side:
     count: Array
 
     @classmethod
-    def of(cls, counts: npt.NDArray[np.int64]) -> Side:
+    def of(cls, counts: npt.NDArray[Any]) -> Side:
         """Group positions by their counts."""
         count, code, size = np.unique(counts, return_inverse=True, return_counts=True)
         return cls(code, size.astype(np.float64), count.astype(np.float64))
@@ -182,9 +182,7 @@ class TwoWayFit:
         return self._system.row_diagonal[self.users.code], self._system.column_diagonal[self.items.code]
 
 
-def fit_two_way(
-    user_counts: npt.NDArray[np.int64], item_counts: npt.NDArray[np.int64], *, l2: float = 0.0
-) -> TwoWayFit:
+def fit_two_way(user_counts: npt.NDArray[Any], item_counts: npt.NDArray[Any], *, l2: float = 0.0) -> TwoWayFit:
     r"""Maximise the log-likelihood of a grid of independent cells given its margins.
 
     :math:`\sum_{u,i} [o\,z - \log(1 + e^z)] - \frac{\lambda}{2}(|\beta|^2 + |\gamma|^2)` with

@@ -1,0 +1,201 @@
+r"""How well a recommender ranks, by clicks alone, if popularity says how likely a liked item is to be clicked.
+
+A log of clicks has no dislikes, and popular items are shown, and so clicked, more often. Yang et al. (2018), "Unbiased
+offline recommender evaluation for missing-not-at-random implicit feedback", weigh each click by one over
+
+.. math:: p_i \propto n_i^{(\gamma + 1) / 2},
+
+n being the item's clicks: what :math:`P(\text{shown}) \propto n^\gamma`, and clicks of what is shown in proportion to
+how many people like it, come to. With :math:`\gamma = -1` all clicks count the same; :math:`\gamma = 0`, the root of
+popularity, is what Saito et al. (2020) train by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from verirec.adapters.adapt import adapted
+from verirec.checks import one_of, real_number
+from verirec.data.feedback_log import checked_log
+from verirec.data.parts import totals
+from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.estimation.bounded import within_range
+from verirec.estimation.intervals import Estimate, checked_confidence
+from verirec.estimation.ranking_formulas import place_gains, shared_gains
+from verirec.estimation.results import Estimates
+from verirec.estimation.survey.target import Target, excluded_keys
+from verirec.estimation.survey.tops import RankedTarget
+from verirec.exceptions import EmptyLogError, LabelError
+from verirec.metrics.ranking import checked_depths
+from verirec.nuisance.click_model import clicks_only
+
+if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
+
+Array = npt.NDArray[np.float64]
+
+ASSUMES: Final = (
+    "a liked item is clicked with a chance in proportion to the power {power:g} of its clicks, whoever the user is, "
+    "and nothing is clicked that is not liked; no log of clicks can tell whether that is so"
+)
+
+
+def estimate_click_ranking(
+    scores: PredictionsLike,
+    log: FeedbackLog,
+    *,
+    gamma: float = 0.0,
+    exclude: Any = None,
+    k: int | Iterable[int] = 5,
+    persistence: float = 0.8,
+    average: Literal["pairs", "users"] = "pairs",
+    confidence: float = 0.95,
+) -> Estimates:
+    r"""Estimate how well scores rank what people like, by clicks alone, weighted by one over a power of popularity.
+
+    With c what a pair's place in its user's ranking gains and :math:`w = 1/p_i`, the mean gain of all liked pairs is
+    estimated by :math:`\hat R = \sum w c / \sum w` over the clicks. It is self-normalised, as p is known up to a factor
+    only.
+
+    - ``recall@k``: c is 1 for the k best, the share of all liked pairs that are among their user's k best.
+    - ``dcg@k``: :math:`c = 1 / \log_2(1 + j)` at place j of the k best.
+    - ``rbp@k``: rank-biased precision, :math:`c = (1 - b) b^{j-1}` at place j of the k best, b the persistence.
+
+    Each comes with ``naive-...``, the same of the clicks as they are. Intervals are those of sums over users, and have
+    in them that popularity is counted from the same clicks: a click of item i adds
+    :math:`w (c - \hat R) - \eta\, w h_i (\bar c_i - \hat R) / n_i`, :math:`\eta = (\gamma + 1)/2`, h the item's clicks
+    that judge and n all of them. They do not have in them that the assumption may be wrong: look at several gamma.
+
+    Parameters
+    ----------
+    scores
+        As in `verirec.estimate_ranking`.
+    log
+        Of clicks alone, the rows that judge.
+    gamma
+        How much more often popular items are shown, at least -1.
+    exclude
+        Clicks that the recommender was trained on, as a log or as (users, items): they are not ranked, and count as
+        popularity.
+    k
+        Depth, or several.
+    persistence
+        b, strictly between 0 and 1: how likely somebody is to look at the next place.
+    average
+        "pairs": over all liked pairs, as above. "users": the mean of the same ratio of each user, as Yang et al. print
+        it; of users with one click it corrects nothing, as weights of one row cancel.
+    confidence
+        Of the intervals.
+
+    Examples
+    --------
+    >>> from verirec import FeedbackLog
+    >>> clicks = FeedbackLog.from_arrays([0, 1, 2, 2], [0, 0, 0, 1], [1, 1, 1, 1], n_users=3, n_items=3)
+    >>> found = estimate_click_ranking(np.tile([3, 2, 1], (3, 1)), clicks, gamma=1, k=1)
+    >>> found["naive-recall@1"].value, found["recall@1"].value  # the three clicks of item 0 count as one
+    (0.75, 0.5)
+    """
+    level, depths = checked_confidence(confidence), checked_depths(k)
+    power = (real_number("gamma", gamma, above=-1, below=19, closed=True) + 1) / 2
+    one_of("average", average, ("pairs", "users"))
+    patience = real_number("persistence", persistence, above=0, below=1)
+    _refuse_others(log)
+    values = as_predictions(adapted(scores, log), log.n_users, log.n_items)
+    target = Target.of(log.shape, None, exclude)
+    judges = target.holds(log.users, log.items)
+    if int(judges.sum()) < 2:
+        raise EmptyLogError(f"an estimate needs at least 2 clicks that exclude leaves; it leaves {int(judges.sum())}")
+    clicks = _Clicks.of(log.users[judges], log.items[judges], exclude, log.shape)
+    places = RankedTarget(values, target, max(depths)).places(clicks.users, clicks.items)
+    found: dict[str, Estimate] = {}
+    for depth in depths:
+        for metric, by_place in _gains(depth, patience, log.n_items).items():
+            gains = shared_gains(by_place, *places)
+            for name, eta in ((metric, power), (f"naive-{metric}", 0.0)):
+                one = clicks.mean(gains, eta, level, by_user=average == "users")
+                found[f"{name}@{depth}"] = within_range(one, float(by_place.max()))
+    return Estimates(found, "how well what people like is ranked, by clicks")
+
+
+def _refuse_others(log: object) -> None:
+    known = checked_log(log)
+    if len(known) < 2:
+        raise EmptyLogError(f"an estimate needs at least 2 clicks; the log has {len(known)} rows")
+    if not clicks_only(known):
+        raise LabelError(
+            f"a log of clicks alone is needed; {int((known.labels == 0).sum()):,} of {len(known):,} rows are negative, "
+            "which estimate_ranking uses too"
+        )
+
+
+def _gains(depth: int, persistence: float, n_items: int) -> dict[str, Array]:
+    """Return what a liked item gains at each of the first places, by metric."""
+    count = min(depth, n_items)
+    return {
+        "recall": np.ones(count),
+        "dcg": place_gains(depth, count)["dcg"],
+        "rbp": (1 - persistence) * persistence ** np.arange(count, dtype=np.float64),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Clicks:
+    """Clicks that judge, and all others, whose popularity counts.
+
+    Parameters
+    ----------
+    users, items
+        Of those that judge.
+    other_users, other_items
+        Of those that were trained on.
+    popularity
+        Clicks of each item, shape (n_items,).
+    """
+
+    users: npt.NDArray[Any]
+    items: npt.NDArray[Any]
+    other_users: npt.NDArray[Any]
+    other_items: npt.NDArray[Any]
+    popularity: Array
+
+    @classmethod
+    def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], exclude: Any, shape: tuple[int, int]) -> _Clicks:
+        others = np.divmod(np.unique(excluded_keys(exclude, shape)), shape[1])
+        popularity = np.bincount(np.concatenate([items, others[1]]), minlength=shape[1]).astype(np.float64)
+        return cls(users, items, *others, popularity)
+
+    def mean(self, gains: Array, power: float, confidence: float, *, by_user: bool) -> Estimate:
+        """Weigh the gains by popularity to a power, and sum what each click does to the mean over users."""
+        people, whose = np.unique(np.concatenate([self.users, self.other_users]), return_inverse=True)
+        own, n_items = whose[: len(self.users)], len(self.popularity)
+        weights = self.popularity[self.items] ** -power
+        judging = np.bincount(own, minlength=len(people)) > 0
+        if by_user:
+            weights = weights / totals(own, weights, len(people))[own]
+        weights = weights / weights.sum()
+        value = float(weights @ gains)
+        centre: Array | float = value
+        if by_user:
+            centre = (totals(own, weights * gains, len(people)) * int(judging.sum()))[own]
+        influence = weights * (gains - value)
+        # One more click of an item takes from the weight of all of its clicks.
+        taken = totals(self.items, weights * (gains - centre), n_items)
+        taken *= power / np.maximum(self.popularity, 1)
+        every = np.concatenate([influence - taken[self.items], -taken[self.other_items]])
+        sums = totals(whose, every, len(people))
+        groups = int(judging.sum())
+        error = float(np.sqrt(sums @ sums * groups / max(groups - 1, 1)))
+        facts = {
+            "clicks": len(self.users),
+            "users": groups,
+            "effective_sample_size": 1 / float(weights @ weights),
+            "power": power,
+            "source": "clicks",
+            "assumes": ASSUMES.format(power=power),
+        }
+        return Estimate(value, error, (value, value), confidence, facts)
