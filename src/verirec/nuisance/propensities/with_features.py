@@ -15,6 +15,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.exceptions import PropensityError
+from verirec.nuisance.propensities.rough_inverse import RoughInverse, Side
 from verirec.nuisance.propensities.two_way import ENOUGH, fit_two_way
 from verirec.nuisance.solving import conjugate_gradients
 
@@ -23,6 +24,10 @@ Array = npt.NDArray[np.float64]
 _LEAST: Final = 1e-12
 _SINGLE: Final = 1e-4
 """Steps are not solved for more closely: single precision would not tell."""
+_LOOSEST: Final = 0.1
+"""Steps are solved for at least this closely."""
+_NEAR: Final = 1e-2
+"""From a gradient this small on, relative to its scale, what nearly solves for a step is not made anew."""
 _OVERSHOT: Final = 0.5
 """A step may end where the likelihood falls by this part of how it rose at its start."""
 MOST_ITERATIONS: Final = 50
@@ -156,23 +161,50 @@ class FeatureFit:
     @cached_property
     def rough_inverse(self) -> RoughInverse:
         """What nearly solves with the Hessian."""
-        bends = self.over_grid(_bends, kind=np.float32)
-        _, of_users, of_items = self._sides(bends)
-        return RoughInverse(self.user_features, self.item_features, of_users, of_items, self.l2)
+        n_users, n_items = self.shape
+        left, right = self._as_products(self.coefficients, np.float32)
+        x, y = (
+            np.column_stack([side, np.ones(len(side))]).astype(np.float32)
+            for side in (self.user_features, self.item_features)
+        )
+
+        def visit(block: Block) -> tuple[slice, slice, Array, Array]:
+            users, items = (slice(side[0], side[-1] + 1) for side in block)
+            weights = _bends(left[users] @ right[items].T)
+            return users, items, weights @ y[items], weights.T @ x[users]
+
+        by_user, by_item = np.zeros((n_users, y.shape[1])), np.zeros((n_items, x.shape[1]))
+        for _, (users, items, of_users, of_items) in self.grid.map_blocks(visit):
+            by_user[users] += of_users
+            by_item[items] += of_items
+        return RoughInverse(
+            Side(self.user_features, np.maximum(by_user[:, -1], _LEAST), by_user[:, :-1]),
+            Side(self.item_features, np.maximum(by_item[:, -1], _LEAST), by_item[:, :-1]),
+            self.l2,
+        )
 
     def _sides(self, coefficients: Array) -> list[Array]:
         """Return W, flat, beta and gamma."""
         n_users, n_items = self.shape
         return np.split(coefficients, [-n_users - n_items, -n_items])
 
-    def solve(self, right_side: Array, *, tolerance: float = 1e-6, kind: type[np.floating[Any]] = np.float64) -> Array:
-        """Solve with the Hessian, by conjugate gradients; `kind` as in `over_grid`."""
+    def solve(
+        self,
+        right_side: Array,
+        *,
+        roughly: RoughInverse | None = None,
+        tolerance: float = 1e-6,
+        kind: type[np.floating[Any]] = np.float64,
+    ) -> Array:
+        """Solve with the Hessian, by conjugate gradients that start from `roughly`; `kind` as in `over_grid`."""
 
         def times_hessian(vector: Array) -> Array:
             product = self.over_grid(_bent, vector, kind=kind)
             return np.asarray(product + self.penalties * vector)
 
-        return conjugate_gradients(times_hessian, right_side, self.rough_inverse, tolerance=tolerance, steps=1_000)
+        return conjugate_gradients(
+            times_hessian, right_side, roughly or self.rough_inverse, tolerance=tolerance, steps=1_000
+        )
 
 
 def _probabilities(logits: Array) -> Array:
@@ -195,54 +227,6 @@ def _bent(logits: Array, direction: Array) -> Array:
     """Multiply a direction by p (1 - p) of logits, in place."""
     direction *= _bends(logits)
     return direction
-
-
-class RoughInverse:
-    r"""What solves with the Hessian if each cell's :math:`p (1 - p)` is the product of its user's and its item's.
-
-    With features that are centred by these weights, W, beta and gamma are then independent: the block of W is the
-    Kronecker product of the features' covariances, those of the constants are diagonal but for their common level.
-
-    Parameters
-    ----------
-    user_features, item_features
-        Shapes (n_users, a) and (n_items, b).
-    of_users, of_items
-        Sums of p (1 - p) over each one's cells, shapes (n_users,) and (n_items,).
-    l2
-        The penalty of W.
-    """
-
-    def __init__(self, user_features: Array, item_features: Array, of_users: Array, of_items: Array, l2: float) -> None:
-        self.user_features, self.item_features = user_features, item_features
-        self.of_users, self.of_items = np.maximum(of_users, _LEAST), np.maximum(of_items, _LEAST)
-        self.total = float(self.of_users.sum())
-        self.user_mean, user_spread, self.user_axes = _weighted_axes(user_features, self.of_users)
-        self.item_mean, item_spread, self.item_axes = _weighted_axes(item_features, self.of_items)
-        self.bends = np.maximum(np.outer(user_spread, item_spread) * self.total + l2, _LEAST)
-
-    def __call__(self, right: Array) -> Array:
-        """Solve for a right side: W, beta and gamma in one flat array."""
-        n_users, n_items = len(self.of_users), len(self.of_items)
-        products, users, items = np.split(right, [-n_users - n_items, -n_items])
-        matrix = products.reshape(len(self.user_mean), len(self.item_mean))
-        by_user = self.user_features.T @ users - users.sum() * self.user_mean
-        centred = matrix - np.outer(by_user, self.item_mean) - np.outer(self.user_mean, self.item_features.T @ items)
-        rotated = self.user_axes.T @ centred @ self.item_axes / self.bends
-        solved = self.user_axes @ rotated @ self.item_axes.T
-        of_users = users / self.of_users - items.sum() / (2 * self.total)
-        of_items = items / self.of_items - users.sum() / (2 * self.total)
-        of_users -= (self.user_features - self.user_mean) @ (solved @ self.item_mean)
-        of_items -= self.item_features @ (self.user_mean @ solved)
-        return np.concatenate([solved.ravel(), of_users, of_items])
-
-
-def _weighted_axes(features: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Return the weighted mean, and the variances along the principal axes with these, the columns of a matrix."""
-    mean = weights @ features / weights.sum()
-    centred = features - mean
-    variances, axes = np.linalg.eigh((weights / weights.sum() * centred.T) @ centred)
-    return mean, np.maximum(variances, 0.0), axes
 
 
 def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERANCE) -> FeatureFit:
@@ -282,12 +266,16 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
         return fitted, observed - fitted.over_grid(_probabilities) - fitted.penalties * coefficients
 
     fitted, gradient = gradient_at(coefficients)
+    roughly = fitted.rough_inverse
     for _ in range(MOST_ITERATIONS):
         largest = float(np.abs(gradient).max()) / scale
         if largest < tolerance:
             return FeatureFit(user_features, item_features, fitted.coefficients, l2, largest)
+        if largest > _NEAR:
+            roughly = fitted.rough_inverse
         # Steps need no more digits than single precision has: what is wrong with one, the next puts right.
-        step = fitted.solve(gradient, tolerance=max(min(0.1, largest**0.5), _SINGLE), kind=np.float32)
+        close = max(min(_LOOSEST, largest**0.5), _SINGLE, _LOOSEST * tolerance / largest)
+        step = fitted.solve(gradient, roughly=roughly, tolerance=close, kind=np.float32)
         length, slope = 1.0, float(gradient @ step)
         while True:
             candidate, new_gradient = gradient_at(fitted.coefficients + length * step)
