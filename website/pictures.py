@@ -1,7 +1,14 @@
-"""Draws the pictures of docs/concepts.md: `python -m website.pictures`, a few seconds. All figures are computed."""
+"""Draws the pictures of docs/concepts.md and README's of the demo's page: `python -m website.pictures`, a few seconds.
+
+All figures are computed. The page's picture needs chromium, or the program that $VERIREC_BROWSER names.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +16,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from PIL import Image
 
 import verirec as vr
 from verirec.pages.figures import COLOURS, TRUTH_COLOUR, make_figure, plain_axes
@@ -18,6 +26,7 @@ RATES = vr.NoiseRates(rho01=0.2, rho10=0.1)
 LOGS = 100
 """Logs that each row of the second picture rests on."""
 ASKED = 300
+PAGE_SIZE = (900, 610)
 
 
 def log_of_a_world(figure: Figure) -> None:
@@ -73,13 +82,39 @@ def errors_of_log(selectivity: float, seed: int, estimators: list[str]) -> list[
     return [found[name].value - truth for name in estimators]
 
 
+def page_of_the_demo(file: Path) -> None:
+    """Take a picture of how the demo's page begins."""
+    from verirec.assessment import run_demo
+    from verirec.assessment.demo_page import demo_page
+
+    browser = shutil.which(os.environ.get("VERIREC_BROWSER", "")) or shutil.which("chromium")
+    if browser is None:
+        raise SystemExit("no browser: chromium is not on PATH, nor is $VERIREC_BROWSER")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "report.html").write_text(demo_page(run_demo()))
+        picture = Path(folder, "page.png")
+        size = ",".join(map(str, PAGE_SIZE))
+        flags = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            f"--user-data-dir={folder}/browser",
+        ]
+        page = Path(folder, "report.html").as_uri()
+        command = [browser, *flags, f"--window-size={size}", f"--screenshot={picture}", page]
+        subprocess.run(command, check=True, capture_output=True)
+        Image.open(picture).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
+
+
 def main() -> None:
-    """Write both pictures."""
+    """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
     for name, draw, height in (("log", log_of_a_world, 2.6), ("estimates", estimates_of_logs, 2.8)):
         figure = make_figure(draw, height=height, width=9.0)
         FigureCanvasAgg(figure)
         figure.savefig(FOLDER / f"{name}.png", dpi=130, metadata={"Software": None})
+    page_of_the_demo(FOLDER / "page.png")
 
 
 if __name__ == "__main__":
