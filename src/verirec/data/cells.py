@@ -33,6 +33,9 @@ class CellValues(ABC):
     unranked: ClassVar[float] = -np.inf
     """Value of cells that have no place in a ranking; all above it have one."""
 
+    means: CellValues | None = None
+    """The means of values that are distributions over levels, if it is known what these are worth."""
+
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
         """Return the logits of probabilities that are made of logits, at positions as in `cells`; `None` for others."""
         return None

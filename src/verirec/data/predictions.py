@@ -188,9 +188,10 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
     """
     predictions = getattr(predictions, "predictions", predictions)
     if isinstance(predictions, CellValues):
-        if predictions.shape != (n_users, n_items):
-            raise PredictionError(f"predictions must be for a grid of {(n_users, n_items)}; got {predictions.shape}")
-        return predictions
+        values: CellValues = predictions if predictions.means is None else predictions.means
+        if values.shape != (n_users, n_items):
+            raise PredictionError(f"predictions must be for a grid of {(n_users, n_items)}; got {values.shape}")
+        return values
     if isinstance(predictions, Factors):
         return LinkedFactors(predictions, n_users, n_items)
     if callable(predictions):

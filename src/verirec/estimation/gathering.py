@@ -11,14 +11,14 @@ import numpy.typing as npt
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.estimation.catalogue import DELTA, SURVEY_ESTIMATORS, Chosen, chosen_by_source
-from verirec.estimation.inputs import AnyNoise, Noise, checked_noise, checked_transitions, judgeable
+from verirec.estimation.inputs import AnyNoise, KnownNoise, Noise, checked_noise, checked_transitions, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix, TransitionRegion
 from verirec.nuisance.click_model import clicks_only
 from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, rates_from_audit
-from verirec.nuisance.propensities import as_propensities
+from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
 
 
@@ -183,10 +183,15 @@ def noise_in_hand(noise: Noise, pairs: LoggedPairs, audit: AuditSample | None, *
     if noise is not None or audit is None:
         return noise
     try:
-        if pairs.log.levels is not None:
-            return AuditTransitionMatrix().fit(pairs.log, audit=audit)
-        return rates_from_audit(pairs.log, audit, pairs.propensities)
+        return noise_from_audit(pairs.log, audit, pairs.propensities)
     except (AuditError, NoiseRateError):
         if needed:
             raise
         return None
+
+
+def noise_from_audit(log: FeedbackLog, audit: AuditSample, propensities: Propensities) -> KnownNoise:
+    """Return what an audit tells of noise: two rates or, of a log that keeps its levels, a matrix."""
+    if log.levels is not None:
+        return AuditTransitionMatrix().fit(log, audit=audit)
+    return rates_from_audit(log, audit, propensities)

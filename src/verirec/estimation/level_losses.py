@@ -111,5 +111,7 @@ class LevelLosses(CellLosses):
 
 
 def _are_distributions(predictions: Any) -> bool:
-    """Tell whether predictions are an array with an axis of levels, which no loss of stars takes."""
-    return isinstance(predictions, Distributions) or getattr(predictions, "ndim", 2) == 3
+    """Tell whether predictions are distributions whose means are not known, which no loss of stars takes."""
+    if isinstance(predictions, Distributions):
+        return predictions.means is None
+    return getattr(predictions, "ndim", 2) == 3

@@ -17,14 +17,15 @@ from verirec.randomness import RandomState
 from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
+from verirec.training.heads import Head, HeadName
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
-from verirec.training.settings import ALONE, BESIDE_CONSTANTS, Anchors, TrainingSettings
+from verirec.training.settings import ALONE, Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
-    from verirec.estimation.inputs import Rates
+    from verirec.estimation.inputs import KnownNoise
     from verirec.nuisance.noise_rates import AuditSample
     from verirec.nuisance.surveys import SurveySample
 
@@ -44,14 +45,19 @@ class Method(Trained):
         Number of factors; 0 for none.
     constants
         Whether users, items and all have a constant; the paper's form has none.
+    head
+        What a score says. "binary": the logit of a like. "stars": a predicted star, by squared loss on the levels'
+        values. "ordinal": chances of all levels, by cumulative logits. By default "binary" for 0/1 labels and "stars"
+        for a log that keeps its levels; see `verirec.training.heads`.
     loss
-        "log" or "squared".
+        "log" or "squared", of 0/1 labels.
     penalty_factors, penalty_constants, penalty_features
         Precisions of normal priors: of each kind of parameter half the squares times its penalty, divided by the number
         of rows (by what they are worth, where they are weighted), is added to the mean loss of a pair. A penalty of 4
         stands for parameters of about 1/2, whatever the size of the log. By default the factors' is 8, or a tenth above
         `report_.penalty_bound` where that is more; without constants 2, or half of what would leave nothing of them
-        where that is less. `report_.penalty_factors` says which it was.
+        where that is less. `report_.penalty_factors` says which it was. Of stars the unit is how much the log's vary,
+        and the factors' is 13.
     penalty_users, penalty_items
         Of the users' and of the items' constants, in place of `penalty_constants`.
     covariates
@@ -61,8 +67,8 @@ class Method(Trained):
         model="features", and "none" otherwise; for models "mf", "constants" and "features".
     solver
         "sweep": each user's and each item's parameters improved in turn, without a learning rate, by quadratics that
-        lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy and models "mf",
-        "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit, and the
+        lie above the loss (`verirec.training.solvers.sweep`); for many methods, with cross-entropy or stars and models
+        "mf", "constants" and "features". "gradient": Adam, for all. "auto": sweeps where they fit, and the
         penalty makes sure of a minimum (`report_.penalty_bound`) or factors are alone.
     learning_rate, batch_size, grid_cells
         Of Adam; rows of the log and cells of the grid in a batch.
@@ -80,7 +86,9 @@ class Method(Trained):
     correction
         For noise: "none"; "surrogate": the paper's :math:`\tilde e`, unbiased and unbounded below; "forward": the plain
         log loss of :math:`\rho_{10} + \kappa f`, bounded below. OME-X is X with "surrogate" by default. For methods
-        whose loss is linear in the labels (`takes_correction`).
+        whose loss is linear in the labels (`takes_correction`). Of levels, with a transition matrix T: "surrogate"
+        takes :math:`T^{-1}` times the levels' values for stars, which is exact; chances of levels are corrected
+        forward, :math:`-\log (T^\top f)_r`, by either.
     anchors
         Where f is looked at for its smallest and largest value, if noise rates have to be learnt. "epoch": over all
         pairs, at the start of each epoch. "batch": over the pairs of the epoch's batches so far, after every step (the
@@ -117,6 +125,8 @@ class Method(Trained):
     """Whether its objective is one of pseudo-labels, which sweeps can lower."""
     takes_correction: ClassVar[bool] = False
     """Whether it can be corrected for noise."""
+    takes_levels: ClassVar[bool] = False
+    """Whether it can be trained on a log that keeps its levels."""
     limits: ClassVar[Limits] = {
         # A sweep solves a system of this size: beyond, that alone takes minutes and gigabytes.
         "dim": (0, 2_048),
@@ -138,6 +148,7 @@ class Method(Trained):
     model: Any = "mf"
     dim: int = 8
     constants: bool = True
+    head: HeadName | None = None
     loss: Literal["log", "squared"] = "log"
     penalty_factors: float | None = None
     penalty_constants: float = 4.0
@@ -190,7 +201,7 @@ class Method(Trained):
         self,
         log: FeedbackLog,
         *,
-        noise_rates: Rates | None = None,
+        noise_rates: KnownNoise | None = None,
         audit: AuditSample | None = None,
         propensities: Any = None,
         survey: SurveySample | None = None,
@@ -204,15 +215,16 @@ class Method(Trained):
         Parameters
         ----------
         log
-            Of both classes.
+            Of both classes, or of more than one level.
         noise_rates, audit
-            Rates, or true labels of some logged pairs that tell them. Methods that correct for noise estimate rates by
-            anchors where neither is given; all others use them to validate by.
+            Rates, of levels a `TransitionMatrix`, or true labels of some logged pairs that tell them. Methods that
+            correct for noise estimate rates by anchors where neither is given, of levels they need one of the two; all
+            others use them to validate by.
         propensities
             As in `estimate`: fitted ones, a model, a matrix, a function; by default the log's own or a logistic model.
         survey
             True labels of random pairs, by the log's positions: after training, level and slope are put right by those
-            that are not in the log, see `Recommender.calibrated`.
+            that are not in the log, see `Recommender.calibrated`. For 0/1 labels.
         checkpoint, resume
             A file that training writes as it goes; with `resume`, it goes on from there to the same result.
         progress
@@ -246,7 +258,7 @@ class Method(Trained):
         self,
         log: FeedbackLog,
         *,
-        noise_rates: Rates | None,
+        noise_rates: KnownNoise | None,
         audit: AuditSample | None,
         propensities: Any,
         learnt: Learnt | None = None,
@@ -256,6 +268,7 @@ class Method(Trained):
         Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
         """
         self.check_parameters()
+        checking.check_levels(self, log, Method.kinds())
         return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:
@@ -268,7 +281,7 @@ class Method(Trained):
     @property
     def usual_penalty_factors(self) -> float:
         """The factor penalty that is taken by default where the log allows it."""
-        return BESIDE_CONSTANTS if self.constants else ALONE
+        return Head.usual_penalty if self.constants else ALONE
 
     @property
     def takes_features(self) -> bool:

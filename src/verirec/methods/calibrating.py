@@ -53,6 +53,7 @@ class DCEDR(DRJL):
     summary: ClassVar[str] = "DR-JL, propensities and imputations calibrated"
     sweeps: ClassVar[bool] = False
     takes_correction: ClassVar[bool] = False
+    takes_levels: ClassVar[bool] = False
     needs_all_propensities: ClassVar[bool] = True
 
     limits: ClassVar[Limits] = {"experts": (1, 100)}

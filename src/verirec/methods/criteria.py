@@ -17,7 +17,7 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.inputs import Rates
 from verirec.losses.correction import correct_labels
-from verirec.training.validation import MOST_LOGIT
+from verirec.training.heads import MOST_LOGIT
 
 Array = npt.NDArray[Any]
 

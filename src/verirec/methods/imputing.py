@@ -33,6 +33,7 @@ class DR(Method):
     own_estimator: ClassVar[str] = "dr"
     sweeps: ClassVar[bool] = True
     takes_correction: ClassVar[bool] = True
+    takes_levels: ClassVar[bool] = True
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Impute the labels' weighted mean."""
@@ -59,6 +60,7 @@ class DRJL(Method):
     own_estimator: ClassVar[str] = "dr"
     sweeps: ClassVar[bool] = True
     takes_correction: ClassVar[bool] = True
+    takes_levels: ClassVar[bool] = True
 
     limits: ClassVar[Limits] = {"imputation_penalty": (0, 1e6)}
 
@@ -171,6 +173,7 @@ class TDR(DRJL):
     summary: ClassVar[str] = "DR-JL with a targeted step"
     sweeps: ClassVar[bool] = False
     takes_correction: ClassVar[bool] = False
+    takes_levels: ClassVar[bool] = False
     needs_all_propensities: ClassVar[bool] = True
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NotFittedError, ParameterError
 from verirec.methods.parameters import parameters_of, savable_parameters, shown
 from verirec.nuisance.surveys import SurveySample
@@ -39,22 +39,26 @@ class Trained(ABC):
         return self._trained().report
 
     @property
-    def noise_rates_(self) -> Rates | None:
+    def noise_rates_(self) -> KnownNoise | None:
         """Given, audited, or as training left them; `None` for none."""
         return self._trained().noise_rates
 
     @property
     def predictions(self) -> Any:
-        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
+        """Probabilities of all pairs, stars or chances of levels, by position, as `verirec.estimate` takes them."""
         return self._trained().predictions
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id: see `Recommender.predictions_for`."""
         return self._trained().predictions_for(log)
 
-    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
-        """Return the probability that each user likes each item, by id: see `Recommender.predict`."""
-        return self._trained().predict(users, items)
+    def predict(self, users: Any, items: Any, *, clip: bool = False) -> npt.NDArray[np.float64]:
+        """Return the probability that each user likes each item, or stars, by id: see `Recommender.predict`."""
+        return self._trained().predict(users, items, clip=clip)
+
+    def predict_distribution(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+        """Return the chance of each level of each pair, by id: see `Recommender.predict_distribution`."""
+        return self._trained().predict_distribution(users, items)
 
     def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
         """Return each user's k best items: see `Recommender.recommend`."""

@@ -23,6 +23,7 @@ class MF(Method):
     uses_propensities: ClassVar[bool] = False
     sweeps: ClassVar[bool] = True
     takes_correction: ClassVar[bool] = True
+    takes_levels: ClassVar[bool] = True
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Average the errors of the rows."""
@@ -39,6 +40,7 @@ class IPS(Method):
     own_estimator: ClassVar[str] = "snips"
     sweeps: ClassVar[bool] = True
     takes_correction: ClassVar[bool] = True
+    takes_levels: ClassVar[bool] = True
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Weigh the errors of the rows by 1/p."""

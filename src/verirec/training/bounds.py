@@ -77,8 +77,11 @@ def penalty_bound(objective: Objective, data: TrainingData, rows: float) -> floa
 
 
 def refuse_rates_that_do_not_fit(correction: NoiseCorrection, data: TrainingData, *, weighted: bool) -> None:
-    """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end."""
-    if correction.bounded:
+    """Raise where corrected labels are above 1 or below 0 on average: the loss then falls without end.
+
+    Of levels either the loss is bounded, or labels are not corrected.
+    """
+    if correction.bounded or data.log.levels is not None:
         return
     labels = correction.labels(data.all_rows).cpu()
     weights = data.weights.cpu() if weighted else torch.ones(len(labels))

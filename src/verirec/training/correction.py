@@ -49,7 +49,11 @@ class NoiseCorrection(ABC):
 
     def gap(self, logits: Tensor, batch: Batch, soft_labels: Tensor) -> Tensor:
         r"""Return :math:`e - \hat e` of a batch's rows: what does not depend on labels drops out."""
-        return (self.labels(batch) - self.soft(soft_labels)) * self.loss.label_effect(logits)
+        return self.loss.change(logits, self.labels(batch) - self.soft(soft_labels))
+
+    def missed(self, logits: Tensor, batch: Batch, soft_labels: Tensor) -> Tensor:
+        """Return the errors of a batch's rows that imputed labels miss, which these learn from."""
+        return self.loss.missed(logits, self.labels(batch) - self.soft(soft_labels))
 
 
 @dataclass(frozen=True, eq=False)

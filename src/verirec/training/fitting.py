@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
 from verirec.training.correction import NoiseCorrection
@@ -122,11 +122,12 @@ def train(
         _check_weights(settings.name, objective, data)
         bound = factor_bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
         alone = FactorsAlone.of(settings, objective, data)
-        penalty = factor_penalty(settings.penalty_factors, bound, alone, rows)
+        penalty = factor_penalty(settings.penalty_factors, prepared.head.usual_penalty, bound, alone, rows)
         settings = replace(settings, penalty_factors=penalty)
         models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
         _check_objective(settings.name, objective, models)
-        has_factors = isinstance(models["prediction"], FactorModel) and bool(models["prediction"].dim)
+        scores, _ = prepared.head.trained(models["prediction"])
+        has_factors = isinstance(scores, FactorModel) and bool(scores.dim)
         _insist_on_minimum(settings, penalty, bound, has_factors)
         size = _start(models["prediction"], alone, prepared)
         has_minimum = penalty >= bound or not has_factors
@@ -201,7 +202,7 @@ def _learners(
         )
 
     def learner(spec: ModelSpec) -> Learner:
-        model = (spec.make() if spec.make is not None else built(spec)).to(data.device)
+        model = prepared.head.model(spec.make() if spec.make is not None else built(spec)).to(data.device)
         spec.start(model, data)
         return Learner(model, settings.penalties(spec.penalty), settings.learning_rate, rows)
 
@@ -243,7 +244,7 @@ def _report(
     )
 
 
-def _fitted(prepared: Preparation, models: Learners, rates: Rates | None, report: TrainingReport) -> Fit:
+def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, report: TrainingReport) -> Fit:
     """Keep the models and how they came about; optimisers and the rows' tensors are let go of."""
     data, log = prepared.data, prepared.log
     trained = {name: learner.model.cpu().eval() for name, learner in models.by_name.items()}
@@ -254,5 +255,5 @@ def _fitted(prepared: Preparation, models: Learners, rates: Rates | None, report
         np.bincount(data.log.users, minlength=log.n_users) == 0,
         np.bincount(data.log.items, minlength=log.n_items) == 0,
     )
-    ids = log.user_ids, log.item_ids
-    return Fit(Recommender(trained["prediction"], *ids, *cold, rates, report, user_scale=log.user_scale), trained)
+    ids, (model, head) = (log.user_ids, log.item_ids), prepared.head.trained(trained["prediction"])
+    return Fit(Recommender(model, *ids, *cold, rates, report, user_scale=log.user_scale, head=head), trained)

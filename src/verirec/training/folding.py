@@ -13,14 +13,14 @@ from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.ids import IdMap
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import ParameterError, UnknownIdError, UnknownIdWarning, warn_caller
 from verirec.losses import GroupedNoiseRates
-from verirec.losses.correction import correct_labels
 from verirec.models import FactorModel, Model
 from verirec.models.factors import SideInformation
 from verirec.models.scoring import typical
-from verirec.nuisance.small_logistic import fit_small
+from verirec.training.heads import BINARY, Head
+from verirec.training.user_fits import user_fit
 
 Array = npt.NDArray[np.float64]
 
@@ -48,14 +48,16 @@ def fold_in(
     items: npt.NDArray[np.int32],
     cold_users: npt.NDArray[np.bool_],
     parameters: Mapping[str, Any],
-    rates: Rates | None,
+    rates: KnownNoise | None,
     features: Array | None = None,
+    head: Head = BINARY,
 ) -> FactorModel:
-    r"""Return a model of the ratings' users: their factors and constants by a logistic regression each.
+    r"""Return a model of the ratings' users: their factors and constants by a regression each.
 
     Of a user's n ratings, :math:`\sum softplus(z) - \tilde r z + \tfrac12 [\lambda_f |u|^2 + \lambda_c b_u^2]` is
     minimised with :math:`z = o_i + b_u + u \cdot v_i`, all that is the items' being given: a sweep of these rows alone,
-    under the penalties that the model was trained with. Who has no rating gets what is typical, as in training.
+    under the penalties that the model was trained with. Of stars it is half their squared errors, of levels minus their
+    log chances. Who has no rating gets what is typical, as in training.
 
     Parameters
     ----------
@@ -71,10 +73,12 @@ def fold_in(
         Of noise, where the method corrected for it.
     features
         Of the new users, standardised as the model's, shape (n_users, p); `None` for average ones.
+    head
+        What scores of the model say.
     """
     if not isinstance(model, FactorModel):
         raise ParameterError(f"fold_in needs a model of factors and constants; got a {type(model).__name__}")
-    targets = correct_labels(ratings.labels, _of_items(rates), ratings.users, items).values
+    fit = user_fit(head, ratings, items, _of_items(rates))
     design, penalty = _design(model, parameters)
     folded = _of_users(model, ratings.n_users, features)
     offset = _without_own(folded, ratings.users, items)
@@ -84,17 +88,14 @@ def fold_in(
         rows = slice(start, end)
         if end > start and design.shape[1]:
             weights = np.ones(end - start) if ratings.weights is None else ratings.weights[rows]
-            prior = np.zeros(design.shape[1])
-            found[user] = fit_small(
-                design[items[rows]], targets[rows], weights, prior, offset=offset[rows], penalty=penalty
-            ).coefficients
+            found[user] = fit(rows, design[items[rows]], weights, offset[rows], penalty)
     with torch.no_grad():
         for columns, own in _own_parameters(folded):
             own.copy_(torch.as_tensor(found[:, columns], dtype=torch.float32).reshape(own.shape))
     return folded.eval()
 
 
-def _of_items(rates: Rates | None) -> Rates | None:
+def _of_items(rates: KnownNoise | None) -> KnownNoise | None:
     if isinstance(rates, GroupedNoiseRates) and rates.user_groups is not None:
         raise ParameterError("fold_in cannot tell new users' noise rates: those of the model are by groups of users")
     return rates

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from verirec.data.cells import pair_positions
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.estimation.calibration import level_by_survey
 from verirec.estimation.curves import PlattCurve
 from verirec.estimation.inputs import Rates
@@ -53,6 +53,7 @@ def level_of(
 
 def check_survey(survey: SurveySample, log: FeedbackLog, *, has_rates: bool) -> None:
     """Raise, before any training, what would be raised after it."""
+    checked_log(log)
     logged = csr_array((np.ones(len(log), bool), (log.users, log.items)), shape=log.shape)
     _checked_worth(_untrained(survey, log.shape, logged))
     if survey.noisy and not has_rates:

@@ -1,4 +1,4 @@
-r"""Losses of logits, linear in the label.
+r"""Losses of logits, linear in the label, or in the K - 1 labels "is level c reached" of a log that keeps its levels.
 
 With labels y that may be soft, or corrected and then outside of 0 and 1, every loss is linear in the label:
 :math:`l(f, y) = l(f, 0) + y\,[l(f, 1) - l(f, 0)]`. `verirec.losses` has the same for probabilities, in NumPy.
@@ -32,6 +32,21 @@ class LogitLoss(ABC):
         """Return l(f, y), elementwise."""
         return self.base(logits) + labels * self.label_effect(logits)
 
+    def response(self, logits: Tensor) -> Tensor:
+        """Return the labels that logits stand for."""
+        return torch.sigmoid(logits)
+
+    def change(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return what the loss changes by where labels change by so much."""
+        return labels * self.label_effect(logits)
+
+    def missed(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the error that imputed labels miss, where they miss labels by so much: what they learn to make small.
+
+        It is what the loss changes by.
+        """
+        return self.change(logits, labels)
+
 
 class LogLoss(LogitLoss):
     """Cross-entropy: softplus(z) - y z."""
@@ -61,6 +76,79 @@ class SquaredLoss(LogitLoss):
     def label_effect(self, logits: Tensor) -> Tensor:
         """Return 1 - 2 f."""
         return 1 - 2 * torch.sigmoid(logits)
+
+
+class StarsLoss(LogitLoss):
+    r"""Half the squared distance of a score from a star, less what no score can change: :math:`z^2/2 - y z`.
+
+    The error that imputed stars miss is that of the residuals, y - z less g - z: what Wang et al. (2019) impute.
+    """
+
+    def base(self, logits: Tensor) -> Tensor:
+        """Return z^2 / 2."""
+        return 0.5 * logits**2
+
+    def label_effect(self, logits: Tensor) -> Tensor:
+        """Return -z."""
+        return -logits
+
+    def response(self, logits: Tensor) -> Tensor:
+        """Return the scores: they are stars."""
+        return logits
+
+    def missed(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return what labels are missed by, whatever the score is."""
+        return labels
+
+
+class OrdinalLoss(LogitLoss):
+    r"""Minus the log chance of each level, from logits :math:`a_c` of "level c is reached", shape (K - 1, ...).
+
+    :math:`P(r^* = j) = \sigma(a_j) - \sigma(a_{j+1}) = \sigma(a_j)\,\sigma(-a_{j+1})\,(1 - e^{a_{j+1} - a_j})`
+    (McCullagh 1980); with a transition matrix it is the log chance of the logged level, :math:`-\log (T^\top f)_r` (the
+    forward correction of Patrini et al. 2017). Labels are :math:`1[r \ge c]`, shape (K - 1, ...).
+
+    Parameters
+    ----------
+    log_matrix
+        Logarithms of the transition matrix, shape (K, K); `None` for no noise.
+    """
+
+    def __init__(self, log_matrix: Tensor | None = None) -> None:
+        self.log_matrix = log_matrix
+
+    def values(self, logits: Tensor) -> Tensor:
+        """Return the loss at each level, shape (K, ...)."""
+        none = torch.zeros_like(logits[:1])
+        reached, not_next = -softplus(-logits), -softplus(logits)
+        apart = torch.log(-torch.expm1(logits[1:] - logits[:-1]))
+        chances = torch.cat([none, reached]) + torch.cat([not_next, none]) + torch.cat([none, apart, none])
+        if self.log_matrix is not None:
+            by_level = self.log_matrix.reshape(*self.log_matrix.shape, *[1] * (logits.ndim - 1))
+            chances = torch.logsumexp(chances[:, None] + by_level, 0)
+        return -chances
+
+    def base(self, logits: Tensor) -> Tensor:
+        """Return the loss at the lowest level."""
+        return self.values(logits)[0]
+
+    def label_effect(self, logits: Tensor) -> Tensor:
+        """Return the steps of the loss from each level to the next, shape (K - 1, ...)."""
+        return self.values(logits).diff(dim=0)
+
+    def change(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Add up over levels."""
+        return _over_levels(labels, self.label_effect(logits))
+
+    def __call__(self, logits: Tensor, labels: Tensor | float) -> Tensor:
+        """Return the loss at labels."""
+        values = self.values(logits)
+        return values[0] + _over_levels(torch.as_tensor(labels), values.diff(dim=0))
+
+
+def _over_levels(labels: Tensor, steps: Tensor) -> Tensor:
+    """Add up labels times steps over levels; labels may be the same for all pairs."""
+    return (labels.reshape(*labels.shape, *[1] * (steps.ndim - labels.ndim)) * steps).sum(0)
 
 
 LOSSES: dict[str, Callable[[], LogitLoss]] = {"log": LogLoss, "squared": SquaredLoss}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +62,9 @@ def predictions_of(
     items: npt.NDArray[Any] | None = None,
     *,
     curve: PlattCurve | None = None,
+    link: Literal["logistic", "identity"] = "logistic",
 ) -> Factors | CellValues:
-    """Return a model's probabilities as `verirec.estimate` takes them: of its own grid, or of some users and items.
+    """Return a model's predictions as `verirec.estimate` takes them: of its own grid, or of some users and items.
 
     Parameters
     ----------
@@ -74,18 +76,39 @@ def predictions_of(
         Positions that make up another grid; both or neither.
     curve
         Puts level and slope of the logits right.
+    link
+        What turns them into predictions: "identity" leaves them, as stars.
     """
     if isinstance(model, FactorModel) and model.covariates is None:
-        own = _levelled(_as_factors(model), curve)
+        own = replace(_levelled(_as_factors(model), curve), link=link)
         return own if users is None or items is None else _at_places(own, users, items)
-    cells = levelled_cells(model, shape, curve)
+    cells = levelled_cells(score_cells(model, shape, users, items), curve)
+    return cells if link == "logistic" else LogitCells(cells)
+
+
+def score_cells(
+    model: Model, shape: tuple[int, int], users: npt.NDArray[Any] | None = None, items: npt.NDArray[Any] | None = None
+) -> CellValues:
+    """Return what a model says of its own grid, or of some users and items."""
+    cells = ModelCells(model, shape)
     return cells if users is None or items is None else _MovedCells(cells, users, items)
 
 
-def levelled_cells(model: Model, shape: tuple[int, int], curve: PlattCurve | None) -> CellValues:
+def levelled_cells(cells: CellValues, curve: PlattCurve | None) -> CellValues:
     """Return a model's probabilities, level and slope put right by a curve if there is one."""
-    cells = ModelCells(model, shape)
     return cells if curve is None else CalibratedScores(cells, curve)
+
+
+class LogitCells(CellValues):
+    """The logits of values that are made of such, as they are: scores of stars."""
+
+    def __init__(self, own: CellValues) -> None:
+        self.own, self.shape = own, own.shape
+        self.parallel = own.parallel  # type: ignore[misc]
+
+    def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return the logits."""
+        return np.asarray(self.own.cell_logits(users, items))
 
 
 class _MovedCells(CellValues):

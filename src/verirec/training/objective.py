@@ -22,6 +22,7 @@ from torch import Tensor
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch, TrainingData
 from verirec.training.learner import Learners
+from verirec.training.losses import LogitLoss
 
 
 class Step(NamedTuple):
@@ -131,16 +132,16 @@ class ImputedLabels:
         own = weights(data.weights).mean()
         return cls(weights=weights, scale=usual / own if own > 0 else own.new_ones(()))
 
-    def on_rows(self, models: Learners, batch: Batch) -> Tensor:
+    def on_rows(self, models: Learners, batch: Batch, loss: LogitLoss) -> Tensor:
         """Return g of a batch's rows, with a gradient for the model."""
-        return torch.sigmoid(batch.on_rows(models["imputation"])) if self.constant is None else self.constant
+        return loss.response(batch.on_rows(models["imputation"])) if self.constant is None else self.constant
 
-    def on_grid(self, models: Learners, batch: Batch) -> Tensor:
+    def on_grid(self, models: Learners, batch: Batch, loss: LogitLoss) -> Tensor:
         """Return g of a batch's rectangle, detached."""
         if self.constant is not None:
             return self.constant
         with torch.no_grad():
-            return torch.sigmoid(batch.on_grid(models["imputation"]))
+            return loss.response(batch.on_grid(models["imputation"]))
 
 
 @final
@@ -180,9 +181,10 @@ class PseudoLabels(Objective):
         if self.imputed is None:
             return batch.over_log(weights * self.correction.errors(logits, batch))
         with torch.no_grad():
-            of_rows = self.imputed.on_rows(models, batch)
+            of_rows = self.imputed.on_rows(models, batch, self.correction.loss)
         missed = self.correction.gap(logits, batch, of_rows)
-        everywhere = self.correction.imputed(batch.on_grid(f), self.imputed.on_grid(models, batch)).mean()
+        of_grid = self.imputed.on_grid(models, batch, self.correction.loss)
+        everywhere = self.correction.imputed(batch.on_grid(f), of_grid).mean()
         return everywhere + batch.over_log(weights * missed)
 
     def missed(self, models: Learners, batch: Batch) -> Tensor:
@@ -190,7 +192,7 @@ class PseudoLabels(Objective):
         assert self.imputed is not None  # noqa: S101
         with torch.no_grad():
             logits = batch.on_rows(models["prediction"])
-        return self.correction.gap(logits, batch, self.imputed.on_rows(models, batch))
+        return self.correction.missed(logits, batch, self.imputed.on_rows(models, batch, self.correction.loss))
 
     def squares(self, batch: Batch, missed: Tensor) -> Tensor:
         """Add up squares of a batch's rows with g's weights, per pair of the grid."""
@@ -222,19 +224,29 @@ class PseudoLabels(Objective):
         batch = data.all_rows
         labels, weights = self.correction.labels(batch), self.row_weights(batch)
         if self.imputed is None:
-            return (labels - labels.clamp(0, 1)) * weights
+            return _outside(labels) * weights
         prior = mean_label(labels, weights).clamp(0, 1)
-        targets = ((labels - float(prior)) * weights).add_(float(prior))
-        return targets - targets.clamp(0, 1)
+        return _outside(((labels - prior) * weights).add_(prior))
 
 
 def mean_label(labels: Tensor, weights: Tensor) -> Tensor:
-    """Return the weighted mean of labels, for one weight or for as many as there are labels.
+    """Return the weighted mean of labels, for one weight or for as many as there are labels; of levels, shape (c, 1).
 
     Examples
     --------
     >>> float(mean_label(torch.tensor([1.0, 0.0]), torch.tensor([3.0, 1.0])))
     0.75
     """
-    total = weights.sum() if weights.ndim else weights * len(labels)
-    return (weights * labels).sum() / total
+    total = weights.sum() if weights.ndim else weights * labels.shape[-1]
+    weighted = weights * labels
+    return (weighted.sum() if labels.ndim == 1 else weighted.sum(-1, keepdim=True)) / total
+
+
+def _outside(targets: Tensor) -> Tensor:
+    """Return what targets have outside of [0, 1], shape (n,); of levels, the highest above 1 and the lowest below 0.
+
+    Where a score is far out, an ordinal loss changes with it by these two alone.
+    """
+    if targets.ndim == 1:
+        return targets - targets.clamp(0, 1)
+    return (targets[-1] - 1).clamp_min(0) + targets[0].clamp_max(0)

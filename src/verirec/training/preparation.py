@@ -12,13 +12,15 @@ from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
 from verirec.estimation.catalogue import ESTIMATORS
-from verirec.estimation.inputs import Rates, checked_rates, judgeable, refuse_weights
+from verirec.estimation.gathering import noise_from_audit
+from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable, refuse_weights
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
-from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
 from verirec.training.data import TrainingData
+from verirec.training.heads import Head, make_head
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import Learnt, side_information
@@ -37,7 +39,7 @@ class Preparation:
     log, propensities
         All rows, and their propensities.
     rates
-        Noise rates to start from, where there are any.
+        Noise rates to start from, or the transition matrix of levels, where there are any.
     validator
         Judges the model on rows that are not trained on; `None` for no such.
     data
@@ -48,22 +50,25 @@ class Preparation:
         A model of labels, where noise rates are learnt along the way.
     threads
         That large work may use.
+    head
+        What scores say of labels.
     start_size
         Where factors alone start, if a first fit has chosen: see `verirec.training.starting`.
     """
 
     log: FeedbackLog
     propensities: Propensities
-    rates: Rates | None
+    rates: KnownNoise | None
     validator: Validator | None
     data: TrainingData
     side: SideInformation
     h: CellValues | None
     threads: int
+    head: Head
     start_size: float | None = None
 
     def on_all_rows(
-        self, settings: TrainingSettings, rates: Rates | None, start_size: float | None = None
+        self, settings: TrainingSettings, rates: KnownNoise | None, start_size: float | None = None
     ) -> Preparation:
         """Return the same with no rows held out, and with the noise rates and the start of a first fit."""
         old = self.data
@@ -74,14 +79,14 @@ class Preparation:
     def schedule(self, settings: TrainingSettings) -> RateSchedule:
         """Return the noise rates as training goes on, known or learnt."""
         if self.h is None:
-            return RateSchedule(settings.correction, settings.loss, self.rates, self.data)
-        return AlternatingRates(settings.correction, settings.loss, self.rates, self.data, self.h, settings.anchor_rule)
+            return RateSchedule(settings.correction, self.head, self.rates, self.data)
+        return AlternatingRates(settings.correction, self.head, self.rates, self.data, self.h, settings.anchor_rule)
 
 
 def prepare(
     settings: TrainingSettings,
     log: FeedbackLog,
-    noise_rates: Rates | None,
+    noise_rates: KnownNoise | None,
     audit: AuditSample | None,
     propensities: Any,
     learnt: Learnt | None = None,
@@ -89,20 +94,21 @@ def prepare(
     """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
     if noise_rates is not None and audit is not None:
         raise ParameterError("give noise_rates or an audit: one of the two")
-    rates = checked_rates(noise_rates, judgeable(log))
+    rates, head = _checked(settings, log, noise_rates)
     refuse_weights(log, [f"training by {settings.name}"])
     fitted = as_propensities(_model(log) if propensities is None else propensities, log)
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
     if audit is not None:
-        rates = rates_from_audit(log, audit, fitted)
+        rates = noise_from_audit(log, audit, fitted)
     seed, device, h = same_state(settings.random_state), _device(settings.device), None
     trained_on, rest = _parts(settings, log, seed)
     share = len(trained_on) / len(log)
     own = _part(fitted, share)
     if settings.correction != "none" and rates is None:
+        _insist_on_noise(settings.name, log)
         rates, h = settings.anchor_rule.starting_rates(settings.h, trained_on, own)
-    validator = None if rest is None else _validator(settings, rest, _part(fitted, 1 - share), rates, seed)
+    validator = None if rest is None else _validator(settings, rest, _part(fitted, 1 - share), rates, head, seed)
     data = TrainingData(
         trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
     )
@@ -110,7 +116,23 @@ def prepare(
         trained_on, settings.exposure_covariates, device, features=settings.takes_features, learnt=learnt
     )
     # Only what does not depend on the number of threads is done by more than one.
-    return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads())
+    return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads(), head)
+
+
+def _checked(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
+    """Accept a log that a method can be trained on, with noise of its kind; returns it, and the head."""
+    judgeable(log, levels=settings.takes_levels)
+    head = make_head(settings.head, settings.loss, log)
+    return (checked_rates if log.levels is None else checked_transitions)(noise, log), head
+
+
+def _insist_on_noise(name: str, log: FeedbackLog) -> None:
+    """Raise where noise has to be learnt, and cannot be."""
+    if log.levels is not None:
+        raise ParameterError(
+            f"{name} corrects for noise between levels, which a log alone does not tell: give noise_rates, a "
+            "TransitionMatrix, or an audit"
+        )
 
 
 def _model(log: FeedbackLog) -> LogisticPropensity | None:
@@ -136,12 +158,17 @@ def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[Fee
 
 
 def _validator(
-    settings: TrainingSettings, rest: FeedbackLog, fitted: Propensities, rates: Rates | None, seed: int
+    settings: TrainingSettings,
+    rest: FeedbackLog,
+    fitted: Propensities,
+    rates: KnownNoise | None,
+    head: Head,
+    seed: int,
 ) -> Validator:
     name = settings.validation_estimator or ("ome-dr" if rates is not None else settings.own_estimator)
     if ESTIMATORS[name].noise_corrected and rates is None:
         raise ParameterError(f"validation_estimator={name!r} needs noise_rates or an audit")
-    return Validator(rest, fitted, name, rates, settings.loss, seed)
+    return Validator(rest, fitted, name, rates, head, seed)
 
 
 def _part(fitted: Propensities, share: float) -> Propensities:

@@ -23,6 +23,7 @@ _BLOCK: Final = 1 << 23
 """Scores at a time: 32 MB of float32."""
 _STRETCH: Final = 128
 """Neighbouring items of which the best one is found first."""
+_WITHOUT: Final = {"cosine": "similar items have cosines", "stars": "a model of levels recommends by stars"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +39,16 @@ class Recommendations:
     positions
         Of the items, shape (n, k); -1 where a user has no more.
     scores
-        Logits, shape (n, k); for similar items, cosines.
+        Logits, shape (n, k); stars of a model of levels; for similar items, cosines.
     kind
-        "logit" or "cosine": what the scores are.
+        "logit", "stars" or "cosine": what the scores are.
     """
 
     users: npt.NDArray[Any]
     item_ids: IdMap
     positions: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
-    kind: Literal["logit", "cosine"] = "logit"
+    kind: Literal["logit", "stars", "cosine"] = "logit"
 
     def __repr__(self) -> str:
         return f"Recommendations({len(self.users):,} x {self.positions.shape[1]})"
@@ -62,13 +63,13 @@ class Recommendations:
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """That each item is liked, shape (n, k); 0 where a user has no more. Cosines have none."""
+        """That each item is liked, shape (n, k); 0 where a user has no more. Cosines and stars have none."""
         if self.kind != "logit":
-            raise ParameterError("similar items have cosines, not probabilities")
+            raise ParameterError(f"{_WITHOUT[self.kind]}, not probabilities")
         return np.asarray(expit(self.scores.astype(np.float64)))
 
     def to_frame(self) -> Any:
-        """Return one row a user and an item: user, rank, item, and its logit and probability (or cosine)."""
+        """Return one row a user and an item: user, rank, item, and its logit and probability (or stars, or cosine)."""
         import pandas as pd
 
         n, k = self.positions.shape

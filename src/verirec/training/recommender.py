@@ -11,13 +11,16 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import csr_array
 
-from verirec.checks import whole_number
+from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.levels import check_scale
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
+from verirec.losses import TransitionMatrix
 from verirec.training.folding import fold_in, rows_of_known_items
+from verirec.training.heads import BINARY, Head, OrdinalHead
 from verirec.training.levels import level_of
-from verirec.training.model_cells import levelled_cells, predictions_of
+from verirec.training.model_cells import levelled_cells, score_cells
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommendations import top_items
 from verirec.training.recommender_files import read_recommender
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from verirec.data.feature_columns import FeatureScale
     from verirec.data.ids import IdMap
     from verirec.estimation.curves import PlattCurve
+    from verirec.estimation.inputs import KnownNoise
     from verirec.losses import GroupedNoiseRates, NoiseRates
     from verirec.models import Model
     from verirec.nuisance.surveys import SurveySample
@@ -54,6 +58,8 @@ class Recommender:
         Puts the level and the slope of the model's logits right, where a survey told them: see `calibrated`.
     user_scale
         How the features of users were standardised; `None` where there were none.
+    head
+        What the model's scores say: chances of a like, stars, or chances of all levels.
 
     Examples
     --------
@@ -69,10 +75,11 @@ class Recommender:
     item_ids: IdMap
     cold_users: npt.NDArray[np.bool_]
     cold_items: npt.NDArray[np.bool_]
-    noise_rates: NoiseRates | GroupedNoiseRates | None
+    noise_rates: KnownNoise | None
     report: TrainingReport
     calibration: PlattCurve | None = None
     user_scale: FeatureScale | None = None
+    head: Head = BINARY
 
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
@@ -95,8 +102,8 @@ class Recommender:
 
     @property
     def predictions(self) -> Any:
-        """Probabilities of all pairs, by position, as `verirec.estimate` takes them."""
-        return predictions_of(self.model, self.shape, curve=self.calibration)
+        """Probabilities of all pairs, stars or chances of levels, by position, as `verirec.estimate` takes them."""
+        return self.head.predictions(self.model, self.shape, curve=self.calibration)
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
@@ -121,18 +128,35 @@ class Recommender:
                 "predicted from what all have in common",
                 ColdStartWarning,
             )
-        return predictions_of(model, self.shape, *places, curve=self.calibration)
+        return self.head.predictions(model, self.shape, (places[0], places[1]), self.calibration)
 
-    def predict(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+    def predict(self, users: Any, items: Any, *, clip: bool = False) -> npt.NDArray[np.float64]:
         """Return the probability that each user likes each item, by id: shapes (n,), result (n,).
 
-        Users and items without ratings are predicted from what all have in common, with a warning.
+        Of a model of levels, the stars that each user gives each item: those of head="stars" may lie outside of the
+        scale, and are kept inside with `clip`; those of head="ordinal" are means. Users and items without ratings are
+        predicted from what all have in common, with a warning.
         """
+        clip = truth_value("clip", clip)
+        found = self.head.values(self._scores(users, items))
+        levels = self.head.levels
+        return np.clip(found, levels[0], levels[-1]) if clip and levels is not None else found
+
+    def predict_distribution(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+        """Return the chance of each level of each pair, by id: shapes (n,), result (n, K); for head="ordinal"."""
+        if not isinstance(self.head, OrdinalHead):
+            raise ParameterError(
+                f"a distribution over levels needs a model of head='ordinal'; this one has {self.head.name!r}"
+            )
+        return np.ascontiguousarray(self.head.chances(self._scores(users, items)).T)
+
+    def _scores(self, users: Any, items: Any) -> npt.NDArray[np.float64]:
+        """Return the model's scores of pairs, by id, level and slope put right."""
         rows = self.user_ids.positions(users, name="users"), self.item_ids.positions(items, name="items")
         if len(rows[0]) != len(rows[1]):
             raise ParameterError(f"users and items must have one length; got {len(rows[0])} and {len(rows[1])}")
         self._warn_of_cold(np.unique(rows[0]), np.unique(rows[1]))
-        return np.asarray(levelled_cells(self.model, self.shape, self.calibration).at(*rows))
+        return np.asarray(levelled_cells(score_cells(self.model, self.shape), self.calibration).cell_logits(*rows))
 
     def recommend(self, users: Any, k: int = 10, *, exclude: FeedbackLog | None = None) -> Recommendations:
         """Return each user's k best items, best first.
@@ -155,7 +179,11 @@ class Recommender:
         if self.calibration is not None:
             found = items >= 0
             scores[found] = self.calibration.logits(scores[found].astype(np.float64))
-        return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores)
+        if self.head.levels is None:
+            return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores)
+        found = items >= 0
+        scores[found] = self.head.values(scores[found].astype(np.float64))
+        return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores, "stars")
 
     def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
         if exclude is None:
@@ -222,8 +250,10 @@ class Recommender:
         >>> bool(better.predict([0], [0])[0] < recommender.predict([0], [0])[0])
         True
         """
-        rated = self._rated(exclude)
         rates = self.noise_rates if noise_rates is None else noise_rates
+        if self.head.levels is not None or isinstance(rates, TransitionMatrix):
+            raise ParameterError(f"level and slope are put right of 0/1 labels; this model has head={self.head.name!r}")
+        rated = self._rated(exclude)
         return replace(self, calibration=level_of(self.model, self.shape, survey, rated, rates))
 
     def fold_in(self, ratings: FeedbackLog) -> Recommender:
@@ -243,13 +273,14 @@ class Recommender:
         >>> recommender.fold_in(new).recommend(["ann"], k=5, exclude=new).items.shape
         (1, 5)
         """
-        rows, items = rows_of_known_items(checked_log(ratings), self.item_ids)
+        check_scale("the ratings", checked_log(ratings, levels=True).levels, self.head.levels)
+        rows, items = rows_of_known_items(ratings, self.item_ids)
         rates = self.noise_rates if self.report.trained_with["correction"] != "none" else None
         features = None
         if ratings.user_features is not None and self.user_scale is not None:
             features = self.user_scale.align(ratings.user_features, ratings.user_feature_names, "user_features")
         penalties = self.report.trained_with | {"penalty_factors": self.report.penalty_factors}
-        model = fold_in(self.model, rows, items, self.cold_users, penalties, rates, features)
+        model = fold_in(self.model, rows, items, self.cold_users, penalties, rates, features, self.head)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
         return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
 
@@ -270,6 +301,7 @@ class Recommender:
             "noise_rates": plain_rates(self.noise_rates),
             "calibration": None if self.calibration is None else asdict(self.calibration),
             "user_scale": None if self.user_scale is None else self.user_scale.plain(),
+            "head": self.head.plain(),
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}

@@ -13,11 +13,12 @@ from torch import Tensor
 from verirec.data.feature_columns import FeatureScale
 from verirec.data.ids import IdMap
 from verirec.estimation.curves import PlattCurve
+from verirec.estimation.inputs import KnownNoise
 from verirec.formatting import names_in_words
-from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.models import Model
 from verirec.pages.writing import named_place
 from verirec.training.checkpoints import whole
+from verirec.training.heads import Head, read_head
 from verirec.training.report import TrainingReport
 from verirec.training.saving import read_model, read_rates
 
@@ -30,10 +31,11 @@ class Parts(NamedTuple):
     item_ids: IdMap
     cold_users: npt.NDArray[np.bool_]
     cold_items: npt.NDArray[np.bool_]
-    noise_rates: NoiseRates | GroupedNoiseRates | None
+    noise_rates: KnownNoise | None
     report: TrainingReport
     calibration: PlattCurve | None
     user_scale: FeatureScale | None
+    head: Head
 
 
 def read_recommender(folder: str | Path) -> Parts:
@@ -54,6 +56,7 @@ def read_recommender(folder: str | Path) -> Parts:
             TrainingReport.read(facts),
             None if facts["calibration"] is None else PlattCurve.read(facts["calibration"]),
             None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
+            read_head(facts["head"]),
         )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from verirec.atomic_write import replace_together
 from verirec.exceptions import ModelFileError, ParameterError
 from verirec.formatting import short
-from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.losses import GroupedNoiseRates, NoiseRates, TransitionMatrix
 from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
@@ -121,8 +121,10 @@ def _description(model: FactorModel | NeuralModel) -> dict[str, Any]:
     return {"kind": kind, "dim": model.dim, "constants": model.constants}
 
 
-def plain_rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
+def plain_rates(rates: NoiseRates | GroupedNoiseRates | TransitionMatrix | None) -> Any:
     """Return rates as JSON holds them, those of each group with whose groups they are; the covariance is left out."""
+    if isinstance(rates, TransitionMatrix):
+        return {"matrix": rates.matrix.tolist()}
     if isinstance(rates, NoiseRates):
         return [rates.rho01, rates.rho10]
     if rates is None:
@@ -132,8 +134,10 @@ def plain_rates(rates: NoiseRates | GroupedNoiseRates | None) -> Any:
     return {"rates": [plain_rates(one) for one in rates.rates], **kept}
 
 
-def read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | None:
+def read_rates(held: Any) -> NoiseRates | GroupedNoiseRates | TransitionMatrix | None:
     """Read back what `plain_rates` made."""
+    if isinstance(held, dict) and "matrix" in held:
+        return TransitionMatrix(held["matrix"])
     if isinstance(held, list):
         return NoiseRates(held[0], held[1])
     if held is None:

@@ -20,14 +20,15 @@ from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoiseRateWarning, PredictionError, warn_caller
 from verirec.losses import NoiseRates, correct_labels
 from verirec.models import Model
 from verirec.nuisance.label_model import LabelModel
 from verirec.nuisance.propensities import Propensities
-from verirec.training.correction import NoiseCorrection, make_correction
+from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import Batch, TrainingData
+from verirec.training.heads import Head
 
 Anchors = Literal["epoch", "batch", "fixed"]
 ANCHORS: Final = ("epoch", "batch", "fixed")
@@ -65,25 +66,25 @@ class RateSchedule:
 
     Parameters
     ----------
-    kind, loss
-        Of the correction: see `make_correction`.
+    kind, head
+        Of the correction: see `verirec.training.heads.Head.correction`.
     rates
-        Noise rates; `None` for none.
+        Noise rates, or a matrix of levels; `None` for none.
     data
         Rows that are trained on.
     """
 
-    def __init__(self, kind: str, loss: str, rates: Rates | None, data: TrainingData) -> None:
-        self.kind, self.loss, self.data = kind, loss, data
+    def __init__(self, kind: Kind, head: Head, rates: KnownNoise | None, data: TrainingData) -> None:
+        self.kind, self.head, self.data = kind, head, data
         self.use(rates)
 
-    def use(self, rates: Rates | None) -> None:
+    def use(self, rates: KnownNoise | None) -> None:
         """Correct by these rates."""
         self.rates, self.correction = rates, self.at(rates)
 
-    def at(self, rates: Rates | None) -> NoiseCorrection:
+    def at(self, rates: KnownNoise | None) -> NoiseCorrection:
         """Return the correction at other rates."""
-        return make_correction(self.kind, self.loss, rates, self.data)
+        return self.head.correction(self.kind, rates, self.data)
 
     @property
     def worst(self) -> NoiseCorrection:
@@ -122,7 +123,7 @@ class AlternatingRates(RateSchedule):
 
     Parameters
     ----------
-    kind, loss, rates, data
+    kind, head, rates, data
         As for fixed ones; the rates to start from.
     h
         The model of labels whose values are read off.
@@ -131,9 +132,9 @@ class AlternatingRates(RateSchedule):
     """
 
     def __init__(
-        self, kind: str, loss: str, rates: Rates | None, data: TrainingData, h: CellValues, rule: AnchorRule
+        self, kind: Kind, head: Head, rates: KnownNoise | None, data: TrainingData, h: CellValues, rule: AnchorRule
     ) -> None:
-        super().__init__(kind, loss, rates, data)
+        super().__init__(kind, head, rates, data)
         self.h, self.rule = h, rule
         self._due = False
 

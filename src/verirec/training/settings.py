@@ -7,11 +7,11 @@ from typing import Any, Final, Self
 
 from verirec.models import Penalties
 from verirec.randomness import RandomState
+from verirec.training.correction import Kind
+from verirec.training.heads import HeadName
 from verirec.training.schedule import AnchorRule
 from verirec.training.schedule import Anchors as Anchors
 
-BESIDE_CONSTANTS: Final = 8.0
-"""The factor penalty beside constants: these explain most, and factors what is left."""
 ALONE: Final = 2.0
 """The factor penalty of factors alone, which have levels to explain as well."""
 
@@ -25,10 +25,12 @@ class TrainingSettings:
     needs_all_propensities: bool
     uses_propensities: bool
     takes_features: bool
+    takes_levels: bool
     own_estimator: str
     model: Any
     dim: int
     constants: bool
+    head: HeadName | None
     loss: str
     penalty_factors: float | None
     penalty_constants: float
@@ -43,7 +45,7 @@ class TrainingSettings:
     patience: int | None
     validation: float
     validation_estimator: str | None
-    correction: str
+    correction: Kind
     anchors: Anchors
     h: Any
     refresh_after: int

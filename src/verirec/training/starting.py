@@ -30,7 +30,7 @@ from verirec.training.bounds import least_factor_penalty, penalty_bound, refuse_
 from verirec.training.data import TrainingData
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.schedule import RateSchedule
-from verirec.training.settings import ALONE, BESIDE_CONSTANTS, TrainingSettings
+from verirec.training.settings import ALONE, TrainingSettings
 
 Array = npt.NDArray[np.float64]
 
@@ -202,6 +202,7 @@ class FactorsAlone(NamedTuple):
     def of(cls, settings: TrainingSettings, objective: Objective, data: TrainingData) -> Self | None:
         """Return them where factors are alone."""
         factors = isinstance(settings.model, str) and settings.model == "mf" and settings.dim > 0
+        factors = factors and data.log.levels is None
         if not factors or settings.constants or settings.exposure_covariates != "none":
             return None
         if isinstance(objective, PseudoLabels):
@@ -220,15 +221,15 @@ def factor_bound(
     return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
-def factor_penalty(given: float | None, bound: float, alone: FactorsAlone | None, rows: float) -> float:
+def factor_penalty(given: float | None, usual: float, bound: float, alone: FactorsAlone | None, rows: float) -> float:
     """Return the factor penalty as given, or find one.
 
-    Beside constants, one that makes sure of a minimum. Alone, one that leaves something of the factors.
+    Beside constants, the usual one or one that makes sure of a minimum. Alone, one that leaves something of them.
     """
     if given is not None:
         return given
     if alone is None:
-        return max(BESIDE_CONSTANTS, _ABOVE * bound)
+        return max(usual, _ABOVE * bound)
     return min(ALONE, _BELOW * vanishing_penalty(*alone, rows))
 
 

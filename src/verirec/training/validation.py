@@ -7,15 +7,13 @@ from typing import Final
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.catalogue import ESTIMATORS, Estimator
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
-from verirec.training.model_cells import ModelCells
+from verirec.training.heads import Head
 
-MOST_LOGIT: Final = 4.0
-"""Logits are cut off at it before they are judged: else a corrected loss, unbounded below, rewards overconfidence."""
 SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all, in estimators that look at them."""
 
@@ -33,24 +31,35 @@ class Validator:
         Its name.
     rates
         Noise rates, for those that correct for noise.
-    loss
-        Its name.
+    head
+        What scores of the model say.
     seed
         Of the sample of unobserved pairs.
     """
 
     def __init__(
-        self, log: FeedbackLog, propensities: Propensities, estimator: str, rates: Rates | None, loss: str, seed: int
+        self,
+        log: FeedbackLog,
+        propensities: Propensities,
+        estimator: str,
+        rates: KnownNoise | None,
+        head: Head,
+        seed: int,
     ) -> None:
-        self.pairs, self.rates, self.loss, self.seed = LoggedPairs(log, propensities), rates, loss, seed
+        self.pairs, self.rates, self.head, self.seed = LoggedPairs(log, propensities), rates, head, seed
         self.estimator: Estimator = ESTIMATORS[estimator]
 
     def __call__(self, model: Model) -> float:
         """Estimate the error of a model as it is now."""
         log = self.pairs.log
-        cells = ModelCells(model, (log.n_users, log.n_items), MOST_LOGIT)
+        cells = self.head.judged(model, (log.n_users, log.n_items))
         problem = make_problem(
-            cells, self.pairs, [self.estimator], loss=self.loss, sample=SAMPLE, seed=drawn_seed(self.seed)
+            cells,
+            self.pairs,
+            [self.estimator],
+            loss=self.head.validation_loss,
+            sample=SAMPLE,
+            seed=drawn_seed(self.seed),
         )
         return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
 

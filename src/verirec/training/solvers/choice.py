@@ -10,12 +10,13 @@ from verirec.models import FactorModel, Model
 from verirec.training.correction import Forward
 from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
-from verirec.training.losses import LogLoss
+from verirec.training.losses import StarsLoss
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.solvers import Solver
 from verirec.training.solvers.gradient import GradientSolver
 from verirec.training.solvers.sharded import ShardedSolver
 from verirec.training.solvers.sweep import SweepSolver, compiled_rows
+from verirec.training.solvers.sweep.forms import FORMS
 
 SOLVERS: Final = ("auto", "gradient", "sweep")
 _SLOW: Final = 0.2
@@ -77,6 +78,8 @@ def _sharded(
     why_not = why_no_sweeps(objective, models, data)
     if wanted == "gradient":
         why_not = 'solver="gradient" goes by batches'
+    elif isinstance(objective.correction.loss, StarsLoss):
+        why_not = why_not or "stars are for one machine"
     elif any(_has_more_than_factors(one.model) for one in models.by_name.values()):
         why_not = why_not or "features and covariates are for one machine"
     if not isinstance(objective, PseudoLabels) or why_not is not None:
@@ -94,10 +97,13 @@ def why_no_sweeps(objective: Objective, models: Learners, data: TrainingData) ->
         return "its objective is not one of pseudo-labels"
     if isinstance(objective.correction, Forward):
         return "sweeps are for correction='none' and 'surrogate'"
-    if not isinstance(objective.correction.loss, LogLoss):
-        return 'sweeps are for loss="log"'
+    if type(objective.correction.loss) not in FORMS:
+        return 'sweeps are for loss="log", or head="stars" of levels'
     if not all(isinstance(one.model, FactorModel) for one in models.by_name.values()):
         return 'sweeps are for models "mf", "constants" and "features"'
+    of_stars = isinstance(objective.correction.loss, StarsLoss) and objective.imputed is not None
+    if of_stars and any(_has_more_than_factors(one.model) for one in models.by_name.values()):
+        return "features and covariates are for methods that impute no stars"
     if data.device.type != "cpu":
         return 'sweeps are for device="cpu"'
     return None

@@ -11,7 +11,7 @@ from verirec.training.solvers.sharded import worker
 from verirec.training.solvers.sharded.crew import Crew
 from verirec.training.solvers.sharded.shard import ItemNews
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
-from verirec.training.solvers.sweep.grid_gradient import GridGradient
+from verirec.training.solvers.sweep.lines import AnyGradient
 from verirec.training.solvers.sweep.sweeper import grid_steps, step_on_grid
 
 
@@ -68,7 +68,7 @@ class LinearElsewhere:
     ) -> None:
         self.crew, self.news, self.factors, self.parts, self.label = crew, news, factors, parts, label
 
-    def improve(self, grid: GridGradient, side: Side, number: int, damping: float) -> Tensor:
+    def improve(self, grid: AnyGradient, side: Side, number: int, damping: float) -> Tensor:
         """Have users improved by workers; of items, have the grid's gradient worked out by them."""
         steps, nobody = grid_steps(grid, side), torch.empty(0)
         sent = grid.on(nobody, nobody)

@@ -13,7 +13,7 @@ from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch
 from verirec.training.solvers.sweep.arrays import large_array
 from verirec.training.solvers.sweep.factor_blocks import Blocks, Side
-from verirec.training.solvers.sweep.grid_gradient import GridGradient
+from verirec.training.solvers.sweep.lines import AnyGradient
 from verirec.training.solvers.sweep.rows import ItemSums, Rows
 from verirec.training.solvers.sweep.sweeper import step_on_grid
 from verirec.training.solvers.sweep.targets import RowTargets
@@ -186,7 +186,7 @@ class Shard:
             return Part(bends[:, None])
         return Part(torch.cat([turns, bends[:, None]], 1))
 
-    def on_grid(self, grid: GridGradient, steps: Tensor, label: float | None, damping: float) -> Part:
+    def on_grid(self, grid: AnyGradient, steps: Tensor, label: float | None, damping: float) -> Part:
         """Improve users on the loss of the grid, and start on the items: see `Sweeper.sides_on_grid`."""
         blocks, rows = self.blocks["prediction"], self.rows
         imputed = torch.tensor(0.0 if label is None else label)

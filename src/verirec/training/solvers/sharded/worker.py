@@ -19,7 +19,7 @@ from verirec.training.solvers.sharded.shard import (
     owned,
 )
 from verirec.training.solvers.sweep.arrays import large_array
-from verirec.training.solvers.sweep.grid_gradient import GridGradient
+from verirec.training.solvers.sweep.lines import AnyGradient
 from verirec.training.solvers.sweep.tree_sum import Place, TreeSum
 from verirec.training.threads import no_denormals
 
@@ -75,7 +75,7 @@ def along(state: State, count: int, directions: Array, turning: bool) -> Found:
 
 
 def users_on_grid(
-    state: State, count: int, news: News, grid: GridGradient, steps: Array, imputed: float | None, damping: float
+    state: State, count: int, news: News, grid: AnyGradient, steps: Array, imputed: float | None, damping: float
 ) -> Found:
     """Improve users on the loss of the grid."""
     _hear(state, news)
@@ -83,7 +83,7 @@ def users_on_grid(
     return _each(state, count, lambda shard: shard.on_grid(grid, given, imputed, damping))
 
 
-def items_on_grid(state: State, grid: GridGradient, parts: list[slice]) -> list[Array]:
+def items_on_grid(state: State, grid: AnyGradient, parts: list[slice]) -> list[Array]:
     """Return the gradient of the grid's part of the loss for some parts of the items."""
     items = state["items"]
     own = grid.on(items["prediction"], items.get("imputation", items["prediction"]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor
@@ -199,6 +199,12 @@ class GridGradient:
     inputs: Tensor
     times: float
     sampled: bool
+    curvature: ClassVar[float] = CURVATURE
+
+    @property
+    def products(self) -> Tensor:
+        """Of all rows of the other side with the inputs, shape (d, k)."""
+        return self.f.products
 
     def parts(self, within: Iterable[slice] | None = None) -> list[slice]:
         """Return parts of the side, or of ranges of it, that are worth doing at once."""

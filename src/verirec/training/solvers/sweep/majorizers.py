@@ -1,4 +1,4 @@
-"""The two losses of rows that sweeps lower, by quadratics that lie above them."""
+"""The losses of rows that sweeps lower, by quadratics that lie above them."""
 
 from __future__ import annotations
 
@@ -94,6 +94,31 @@ class CrossEntropy(RowsLoss):
             return softplus(here).mul_(level).addcmul_(linear, here, value=-1).sum()
 
         return Majorizer(self._each(work, pool), z, self.slopes, self.curvatures, 1.0, self.steps)
+
+
+class LeastSquares(RowsLoss):
+    r"""Squares of a star's distance, :math:`a\,(z^2/2 - y z)`, with b = a y of each row: their own quadratic.
+
+    What is left after so many steps of a sweep, the next ones take up: they end where no user or item can do better.
+    """
+
+    steps = 3
+
+    def __init__(self, weights: Tensor, linear: Tensor, parts: list[slice] | None = None) -> None:
+        super().__init__(len(weights), parts)
+        self.weights, self.linear = weights, linear
+
+    def above(self, z: Tensor, pool: Pool | None = None) -> Majorizer:
+        """Return the quadratic at scores, worked out by some threads."""
+
+        def work(part: slice) -> Tensor:
+            here, linear = z[part], self.linear[part]
+            level = torch.mul(self.weights[part], here, out=self.slopes[part])
+            value = level.mul(0.5).sub_(linear).mul_(here).sum()
+            level.sub_(linear)
+            return value
+
+        return Majorizer(self._each(work, pool), z, self.slopes, self.weights, 1.0, self.steps)
 
 
 class Squares(RowsLoss):

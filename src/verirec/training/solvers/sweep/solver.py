@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +13,7 @@ from verirec.training.data import TrainingData
 from verirec.training.learner import Learners
 from verirec.training.objective import ImputedLabels, PseudoLabels, mean_label
 from verirec.training.solvers import AfterPrediction
+from verirec.training.solvers.sweep.forms import FORMS
 from verirec.training.solvers.sweep.grid_gradient import OneLabel, Sigmoids
 from verirec.training.solvers.sweep.sweeper import Sweeper
 from verirec.training.solvers.sweep.targets import RowTargets
@@ -29,7 +29,7 @@ class SweepSolver:
     Parameters
     ----------
     objective
-        What to lower, with cross-entropy.
+        What to lower, with cross-entropy or stars.
     models
         Factor models; their parameters become views of the solver's matrices.
     data
@@ -48,7 +48,8 @@ class SweepSolver:
         self, objective: PseudoLabels, models: Learners, data: TrainingData, threads: int, damping: float
     ) -> None:
         self.objective, self.models, self.data = objective, models, data
-        self.sweeper = Sweeper(data, threads, damping)
+        self.form = FORMS[type(objective.correction.loss)]
+        self.sweeper = Sweeper(data, threads, damping, self.form.gradient)
         self.goes_to_minimum = damping == 1
         if not self.goes_to_minimum:
             # The best state may be any.
@@ -59,7 +60,7 @@ class SweepSolver:
         level = float(mean_label(self._targets().labels, self._targets().weights))
         with torch.no_grad():
             for factors in self.factors.values():
-                factors.start_from(_logit(level))
+                factors.start_from(self.form.start(level))
 
     @property
     def converged(self) -> bool:
@@ -106,13 +107,13 @@ class SweepSolver:
         """Improve f; returns the loss as it was."""
         f, targets = self.factors["prediction"], self._targets()
         if imputed is None:
-            return self.sweeper.on_rows(f, targets.cross_entropy())
+            return self.sweeper.on_rows(f, self.form.of_rows(targets))
         if imputed.constant is not None:
             label = imputed.constant.float()
             return self.sweeper.on_grid(f, OneLabel(float(label)), targets.linear(lambda part: label))
-        g = self.factors["imputation"]
+        g, loss = self.factors["imputation"], self.objective.correction.loss
         self._logits = logits = self.sweeper.rows.logits(g)
-        return self.sweeper.on_grid(f, Sigmoids(g), targets.linear(lambda part: torch.sigmoid(logits[part])))
+        return self.sweeper.on_grid(f, Sigmoids(g), targets.linear(lambda part: loss.response(logits[part])))
 
     def _improve_imputation(self, imputed: ImputedLabels) -> Tensor:
         """Improve g, given its logits on the rows, which follow it; returns its loss as it was."""
@@ -121,11 +122,6 @@ class SweepSolver:
         def weights(part: slice) -> Tensor:
             return imputed.weights(given[part]) * imputed.scale
 
-        loss = self._targets().squares(self.factors["prediction"], self.objective.correction.loss, weights)
+        loss = self.form.of_imputation(self._targets(), self.factors["prediction"], weights)
         logits, self._logits = self._logits, None
         return self.sweeper.on_rows(self.factors["imputation"], loss, logits)
-
-
-def _logit(share: float) -> float:
-    inside = min(max(share, 0.01), 0.99)
-    return math.log(inside / (1 - inside))

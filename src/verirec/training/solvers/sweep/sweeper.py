@@ -16,14 +16,11 @@ from verirec.training.solvers.sweep.covariates import improve_covariates, improv
 from verirec.training.solvers.sweep.factor_blocks import FactorBlocks, Side
 from verirec.training.solvers.sweep.features import improve_features, improve_features_on_grid
 from verirec.training.solvers.sweep.grid_gradient import (
-    CURVATURE,
     EXACT_CELLS,
     LEAST_SAMPLE,
-    GridGradient,
     Imputed,
-    Sigmoids,
-    gradient_of_grid,
 )
+from verirec.training.solvers.sweep.lines import AnyGradient, MakeGradient, sigmoid_gradient
 from verirec.training.solvers.sweep.majorizers import CrossEntropy, RowsLoss
 from verirec.training.solvers.sweep.rows import Rows
 
@@ -42,10 +39,15 @@ class Sweeper:
         At most.
     damping
         How far cross-entropy goes towards a quadratic's minimum at once; at most 1. Any damping lowers an exact loss.
+    gradient
+        What makes that of the grid's part, of a model and imputed labels; by default of cross-entropy's.
     """
 
-    def __init__(self, data: TrainingData, threads: int = 1, damping: float = 1.0) -> None:
+    def __init__(
+        self, data: TrainingData, threads: int = 1, damping: float = 1.0, gradient: MakeGradient = sigmoid_gradient
+    ) -> None:
         self.data, self.rows, self.damping = data, Rows(data.sorted_rows, threads), damping
+        self.gradient = gradient
         self.done = 0
         n_users, n_items = data.shape
         self.exact = n_users * n_items <= EXACT_CELLS
@@ -136,9 +138,9 @@ class Sweeper:
 
     def sides_on_grid(self, factors: FactorBlocks, g: Imputed, linear: LinearTerm) -> Tensor:
         """Improve users, then items; gives the loss of the grid as it was: see `on_grid`."""
-        constant, loss, f = factors.constant, torch.zeros((), dtype=torch.float64), Sigmoids(factors)
+        constant, loss = factors.constant, torch.zeros((), dtype=torch.float64)
         for number, side in enumerate(factors.sides):
-            grid = gradient_of_grid(f, g, number, self._chosen(number))
+            grid = self.gradient(factors, g, number, self._chosen(number))
             if number == 0:
                 loss += self.data.log.n_cells * grid.loss()
             was = linear.improve(grid, side, number, self.damping)
@@ -159,7 +161,7 @@ class Sweeper:
 class LinearTerm(Protocol):
     """The rows' part of a loss on the grid, the sum of b z, wherever the rows are."""
 
-    def improve(self, grid: GridGradient, side: Side, number: int, damping: float) -> Tensor:
+    def improve(self, grid: AnyGradient, side: Side, number: int, damping: float) -> Tensor:
         """Improve a side, given the grid's gradient; gives the sum over rows of b z as it was, without the constant."""
 
     def total(self) -> Tensor:
@@ -180,7 +182,7 @@ class LinearHere:
     def __init__(self, rows: Rows, linear: Tensor) -> None:
         self.rows, self.linear = rows, linear
 
-    def improve(self, grid: GridGradient, side: Side, number: int, damping: float) -> Tensor:
+    def improve(self, grid: AnyGradient, side: Side, number: int, damping: float) -> Tensor:
         """Improve a side, a part at a time."""
         steps = grid_steps(grid, side)
         pushed = self.rows.push(side.other, self.linear) if number else None
@@ -197,10 +199,10 @@ class LinearHere:
         return self.rows.totals(self.linear).sum(dtype=torch.float64)
 
 
-def grid_steps(grid: GridGradient, side: Side) -> Tensor:
+def grid_steps(grid: AnyGradient, side: Side) -> Tensor:
     """Return what slopes of a side are multiplied by to get to the minimum of the quadratic above the grid's part."""
-    gram = grid.f.products[side.columns]
-    return _inverse(CURVATURE * gram.double() + torch.diag(side.ridge.double()))
+    gram = grid.products[side.columns]
+    return _inverse(grid.curvature * gram.double() + torch.diag(side.ridge.double()))
 
 
 def step_on_grid(side: Side, part: slice, of_grid: Tensor, of_rows: Tensor, steps: Tensor, damping: float) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from verirec.training.losses import LogitLoss
 from verirec.training.solvers.sweep.arrays import large_array
 from verirec.training.solvers.sweep.factor_blocks import Blocks
-from verirec.training.solvers.sweep.majorizers import CrossEntropy, Squares
+from verirec.training.solvers.sweep.majorizers import CrossEntropy, LeastSquares, Squares
 from verirec.training.solvers.sweep.rows import Rows
 
 
@@ -40,6 +40,11 @@ class RowTargets:
         """Return the loss of rows where no error is imputed."""
         weights = self.weights.expand_as(self.labels).contiguous()
         return CrossEntropy(weights, weights * self.labels, self.rows.row_parts)
+
+    def least_squares(self, weights: Tensor | None = None) -> LeastSquares:
+        """Return the squared loss of stars, with weights of their own if they are given."""
+        given = (self.weights if weights is None else weights).expand_as(self.labels).contiguous()
+        return LeastSquares(given, given * self.labels, self.rows.row_parts)
 
     def linear(self, g: Callable[[slice], Tensor]) -> Tensor:
         """Return b, the slope of the rows' part of a loss with imputed labels: w times label less g of some rows."""
