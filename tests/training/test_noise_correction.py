@@ -17,6 +17,7 @@ from verirec import GroupedNoiseRates, NoiseRates
 from verirec.exceptions import ParameterError
 from verirec.losses import get_loss
 from verirec.training.correction import KINDS, Forward, NoCorrection, Surrogate, make_correction
+from verirec.training.heads import BinaryHead
 from verirec.training.losses import LOSSES, LogLoss
 from verirec.training.schedule import RateSchedule
 
@@ -88,7 +89,7 @@ def test_the_surrogate_is_the_papers(name, rates):
 )
 def test_other_rates_are_another_correction_and_leave_the_first_as_it_was(first, second):
     data = a_task()
-    schedule = RateSchedule("surrogate", "log", first, data)
+    schedule = RateSchedule("surrogate", BinaryHead(), first, data)
     before = schedule.correction
     expected = [before.errors(logits, batch) for batch, logits in batches(data)]
     schedule.use(second)

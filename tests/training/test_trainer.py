@@ -14,6 +14,7 @@ from verirec import GivenPropensity, NoiseRates
 from verirec.exceptions import DivergenceWarning, ModelFileError, TrainingError
 from verirec.models import FactorModel, Penalties
 from verirec.training.checkpoints import read_tensors, write_tensors
+from verirec.training.heads import BinaryHead
 from verirec.training.learner import Learner, Learners, minimise_together
 from verirec.training.losses import LogLoss
 from verirec.training.schedule import RateSchedule
@@ -91,12 +92,12 @@ def task(batch_size=10, seed=0):
 
 def a_validator():
     log = a_log(20, seed=9)
-    return Validator(log, GivenPropensity(known_propensities()).on_grid(SHAPE), "snips", None, "log", 0)
+    return Validator(log, GivenPropensity(known_propensities()).on_grid(SHAPE), "snips", None, BinaryHead(), 0)
 
 
 def run(solver, validator, patience=None, epochs=4, batch_size=10, schedule=None, **plan):
     solver.data = task(batch_size)
-    schedule = RateSchedule("none", "log", None, solver.data) if schedule is None else schedule
+    schedule = RateSchedule("none", BinaryHead(), None, solver.data) if schedule is None else schedule
     return Trainer("fake", solver, schedule, validator, solver.data.cold, patience, Plan(epochs, **plan)).run()
 
 
@@ -231,7 +232,7 @@ class Learnt(RateSchedule):
     """Rates that move with every epoch, and are first due in some epoch."""
 
     def __init__(self, data, due=1):
-        super().__init__("surrogate", "log", NoiseRates(0.0, 0.0), data)
+        super().__init__("surrogate", BinaryHead(), NoiseRates(0.0, 0.0), data)
         self.due, self.begun, self.finished = due, -1, 0
 
     @property

@@ -12,7 +12,8 @@ from scipy.special import expit
 import verirec as vr
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.models import FactorModel
-from verirec.training.validation import MOST_LOGIT, SAMPLE, Patience, Validator
+from verirec.training.heads import MOST_LOGIT, BinaryHead
+from verirec.training.validation import SAMPLE, Patience, Validator
 
 RATES = vr.NoiseRates(0.2, 0.1)
 USABLE = [name for name, estimator in ESTIMATORS.items() if not estimator.needs_all_propensities]
@@ -34,7 +35,8 @@ def a_model(spread=3.0, seed=0):
 
 
 def validator(world, name, **options):
-    arguments = {"rates": RATES, "loss": "log", "seed": 4} | options
+    loss = options.pop("loss", "log")
+    arguments = {"rates": RATES, "head": BinaryHead(loss), "seed": 4} | options
     propensities = vr.GivenPropensity(world.propensity_values).on_grid((150, 200))
     return Validator(world.log, propensities, name, **arguments)
 

@@ -268,7 +268,7 @@ def visit_sample(
         negative = each(lambda one, two: one + slope * two, negative, difference)
         sampled_difference = np.broadcast_to(0.0, difference.shape)
     return Unobserved(
-        sample.scale * totals(sample.users, negative, log.n_users) - slope * by_user,
+        sample.scale * totals(sample.users, negative, log.n_users) - over_levels(slope * by_user),
         by_user,
         by_item,
         lambda factors: (

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from verirec.checks import one_of
-from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.levels import in_words
 from verirec.engine.base import Engine, current_engine
 from verirec.engine.choice import EngineLike
 from verirec.estimation.catalogue import ESTIMATORS
-from verirec.exceptions import LabelError, ParameterError
+from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods.parameters import check_numbers, plain_parameters
+from verirec.training.admission import HEADS
+from verirec.training.admission import check_levels as check_levels
 from verirec.training.correction import KINDS
-from verirec.training.heads import HEADS
 from verirec.training.levels import check_survey as check_survey
 from verirec.training.losses import LOSSES
 from verirec.training.preparation import Preparation
@@ -61,25 +60,6 @@ def _check_correction(method: Any) -> None:
         raise ParameterError(f'correction must be "none" for {method.name}: it takes no correction for noise')
     if method.correction == "forward" and method.loss != "log":
         raise ParameterError('correction="forward" is for loss="log"')
-
-
-def check_levels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
-    """Raise `LabelError` for a log that keeps its levels where a method is for 0/1 labels, and say which is not.
-
-    Parameters
-    ----------
-    method, log
-        What was asked.
-    kinds
-        All methods, to name those that can.
-    """
-    levels = checked_log(log, levels=True).levels
-    if levels is not None and not method.takes_levels:
-        able = ", ".join(kind.name for kind in kinds if kind.takes_levels)
-        raise LabelError(
-            f"{method.name} is trained on 0/1 labels; the log has levels {in_words(levels)}: take "
-            f"log.binary(positive_from=...), or a method that takes levels: {able}"
-        )
 
 
 def workers_of(method: Any, engine: EngineLike, kinds: Iterable[Any]) -> Engine | None:

@@ -122,7 +122,7 @@ def train(
         _check_weights(settings.name, objective, data)
         bound = factor_bound(objective, settings, schedule, data, rows) if start is None else start.penalty_bound
         alone = FactorsAlone.of(settings, objective, data)
-        penalty = factor_penalty(settings.penalty_factors, prepared.head.usual_penalty, bound, alone, rows)
+        penalty = factor_penalty(settings.penalty_factors, bound, alone, rows, prepared.head.usual_penalty)
         settings = replace(settings, penalty_factors=penalty)
         models = Learners(_learners(settings, specs, prepared, rows), objective.initial_state())
         _check_objective(settings.name, objective, models)

@@ -11,20 +11,18 @@ import torch
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
-from verirec.estimation.catalogue import ESTIMATORS
-from verirec.estimation.gathering import noise_from_audit
-from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable, refuse_weights
+from verirec.estimation.inputs import KnownNoise, refuse_weights
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
+from verirec.training.admission import Head, admitted, insist_on_noise, noise_from_audit
 from verirec.training.data import TrainingData
-from verirec.training.heads import Head, make_head
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import Learnt, side_information
-from verirec.training.validation import Validator
+from verirec.training.validation import Validator, make_validator
 
 _LEAST: Final = 1 / 3
 """Of the log's density: estimated propensities to train by are at least so large."""
@@ -94,7 +92,7 @@ def prepare(
     """Check all that `fit` was given, find propensities and noise rates, and hold rows out."""
     if noise_rates is not None and audit is not None:
         raise ParameterError("give noise_rates or an audit: one of the two")
-    rates, head = _checked(settings, log, noise_rates)
+    rates, head = admitted(settings, log, noise_rates)
     refuse_weights(log, [f"training by {settings.name}"])
     fitted = as_propensities(_model(log) if propensities is None else propensities, log)
     if settings.needs_all_propensities:
@@ -106,9 +104,9 @@ def prepare(
     share = len(trained_on) / len(log)
     own = _part(fitted, share)
     if settings.correction != "none" and rates is None:
-        _insist_on_noise(settings.name, log)
+        insist_on_noise(settings.name, log)
         rates, h = settings.anchor_rule.starting_rates(settings.h, trained_on, own)
-    validator = None if rest is None else _validator(settings, rest, _part(fitted, 1 - share), rates, head, seed)
+    validator = None if rest is None else make_validator(settings, rest, _part(fitted, 1 - share), rates, head, seed)
     data = TrainingData(
         trained_on, own, settings.batch_size, settings.grid_cells if settings.needs_grid else 0, seed, device
     )
@@ -117,22 +115,6 @@ def prepare(
     )
     # Only what does not depend on the number of threads is done by more than one.
     return Preparation(log, fitted, rates, validator, data, side, h, torch.get_num_threads(), head)
-
-
-def _checked(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
-    """Accept a log that a method can be trained on, with noise of its kind; returns it, and the head."""
-    judgeable(log, levels=settings.takes_levels)
-    head = make_head(settings.head, settings.loss, log)
-    return (checked_rates if log.levels is None else checked_transitions)(noise, log), head
-
-
-def _insist_on_noise(name: str, log: FeedbackLog) -> None:
-    """Raise where noise has to be learnt, and cannot be."""
-    if log.levels is not None:
-        raise ParameterError(
-            f"{name} corrects for noise between levels, which a log alone does not tell: give noise_rates, a "
-            "TransitionMatrix, or an audit"
-        )
 
 
 def _model(log: FeedbackLog) -> LogisticPropensity | None:
@@ -155,20 +137,6 @@ def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[Fee
             "more of them, another random_state, or 0 to hold none out"
         )
     return parts
-
-
-def _validator(
-    settings: TrainingSettings,
-    rest: FeedbackLog,
-    fitted: Propensities,
-    rates: KnownNoise | None,
-    head: Head,
-    seed: int,
-) -> Validator:
-    name = settings.validation_estimator or ("ome-dr" if rates is not None else settings.own_estimator)
-    if ESTIMATORS[name].noise_corrected and rates is None:
-        raise ParameterError(f"validation_estimator={name!r} needs noise_rates or an audit")
-    return Validator(rest, fitted, name, rates, head, seed)
 
 
 def _part(fitted: Propensities, share: float) -> Propensities:

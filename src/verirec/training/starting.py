@@ -28,6 +28,7 @@ from verirec.exceptions import VanishedFactorsWarning, warn_caller
 from verirec.models import FactorModel, Model
 from verirec.training.bounds import least_factor_penalty, penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.data import TrainingData
+from verirec.training.heads import Head
 from verirec.training.objective import Objective, PseudoLabels
 from verirec.training.schedule import RateSchedule
 from verirec.training.settings import ALONE, TrainingSettings
@@ -221,7 +222,9 @@ def factor_bound(
     return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
-def factor_penalty(given: float | None, usual: float, bound: float, alone: FactorsAlone | None, rows: float) -> float:
+def factor_penalty(
+    given: float | None, bound: float, alone: FactorsAlone | None, rows: float, usual: float = Head.usual_penalty
+) -> float:
     """Return the factor penalty as given, or find one.
 
     Beside constants, the usual one or one that makes sure of a minimum. Alone, one that leaves something of them.

@@ -10,9 +10,11 @@ from verirec.estimation.catalogue import ESTIMATORS, Estimator
 from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.setup import drawn_seed, make_problem
+from verirec.exceptions import ParameterError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
 from verirec.training.heads import Head
+from verirec.training.settings import TrainingSettings
 
 SAMPLE: Final = 20_000
 """Unobserved pairs that stand for all, in estimators that look at them."""
@@ -62,6 +64,21 @@ class Validator:
             seed=drawn_seed(self.seed),
         )
         return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
+
+
+def make_validator(
+    settings: TrainingSettings,
+    rest: FeedbackLog,
+    fitted: Propensities,
+    rates: KnownNoise | None,
+    head: Head,
+    seed: int,
+) -> Validator:
+    """Return what judges a method on these rows: by the estimator that it names, or that fits."""
+    name = settings.validation_estimator or ("ome-dr" if rates is not None else settings.own_estimator)
+    if ESTIMATORS[name].noise_corrected and rates is None:
+        raise ParameterError(f"validation_estimator={name!r} needs noise_rates or an audit")
+    return Validator(rest, fitted, name, rates, head, seed)
 
 
 @dataclass

@@ -53,7 +53,7 @@ def test_methods_without_sweeps_are_refused_in_one_line_that_names_those_with(na
     [
         ({"solver": "gradient"}, 'solver="gradient" goes by batches'),
         ({"correction": "forward", "solver": "auto"}, "sweeps are for correction='none' and 'surrogate'"),
-        ({"loss": "squared", "solver": "auto"}, 'sweeps are for loss="log"'),
+        ({"loss": "squared", "solver": "auto"}, 'sweeps are for loss="log", or head="stars" of levels'),
         ({"model": "ncf", "solver": "auto"}, 'sweeps are for models "mf", "constants" and "features"'),
         ({"covariates": "propensity"}, "features and covariates are for one machine"),
     ],

@@ -2,8 +2,8 @@ r"""The part of a loss of stars that is over the whole grid, :math:`\sum_D [z^2/
 
 Its gradient for a user is :math:`\sum_i (z_{ui} - g_{ui})\, v_i`. Scores, and imputed stars, are inner products of rows
 of users and items, so that the products of all items with each other are all that is needed of them: no pair of the
-grid is visited. All users have the same curvature, and one matrix takes each to its least squares (Hu et al. 2008 for the
-same of implicit feedback).
+grid is visited. All users have the same curvature, and one matrix takes each to its least squares (Hu et al. 2008 for
+the same of implicit feedback).
 """
 
 from __future__ import annotations

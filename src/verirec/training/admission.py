@@ -1,0 +1,51 @@
+"""What a method is trained on: a log of labels that it takes, noise of their kind, and the head that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.levels import in_words
+from verirec.estimation.gathering import noise_from_audit as noise_from_audit
+from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable
+from verirec.exceptions import LabelError, ParameterError
+from verirec.training.heads import HEADS as HEADS
+from verirec.training.heads import Head as Head
+from verirec.training.heads import make_head
+from verirec.training.settings import TrainingSettings
+
+
+def check_levels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
+    """Raise `LabelError` for a log that keeps its levels where a method is for 0/1 labels, and say which is not.
+
+    Parameters
+    ----------
+    method, log
+        What was asked.
+    kinds
+        All methods, to name those that can.
+    """
+    levels = checked_log(log, levels=True).levels
+    if levels is not None and not method.takes_levels:
+        able = ", ".join(kind.name for kind in kinds if kind.takes_levels)
+        raise LabelError(
+            f"{method.name} is trained on 0/1 labels; the log has levels {in_words(levels)}: take "
+            f"log.binary(positive_from=...), or a method that takes levels: {able}"
+        )
+
+
+def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
+    """Accept a log that a method can be trained on, with noise of its kind; returns that, and the head."""
+    judgeable(log, levels=settings.takes_levels)
+    head = make_head(settings.head, settings.loss, log)
+    return (checked_rates if log.levels is None else checked_transitions)(noise, log), head
+
+
+def insist_on_noise(name: str, log: FeedbackLog) -> None:
+    """Raise where noise has to be learnt, and cannot be."""
+    if log.levels is not None:
+        raise ParameterError(
+            f"{name} corrects for noise between levels, which a log alone does not tell: give noise_rates, a "
+            "TransitionMatrix, or an audit"
+        )
