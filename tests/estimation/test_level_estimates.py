@@ -350,3 +350,15 @@ def test_a_frame_of_stars_is_judged_as_its_rows_are():
     options = {"loss": "rmse", "estimators": "naive"}
     found = vr.estimate(pd.DataFrame({"user": users, "item": items, "score": stars}), log, **options)
     assert found["naive"].value == vr.estimate((users, items, stars), log, **options)["naive"].value
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_a_sample_of_the_unobserved_pairs_stands_for_all(loss):
+    world = vr.simulate.stars(60, 50, random_state=0)
+    stars = 0.5 + 0.8 * world.true_values
+    options = {"propensities": world.propensities, "estimators": ("dr", "eib"), "loss": loss}
+    whole = vr.estimate(stars, world.log, **options)
+    draws = [vr.estimate(stars, world.log, sample=1_000, random_state=seed, **options) for seed in range(20)]
+    for name in ("dr", "eib"):
+        values = np.array([one[name].value for one in draws])
+        assert abs(values.mean() - whole[name].value) < 4 * values.std(ddof=1) / np.sqrt(len(values))
