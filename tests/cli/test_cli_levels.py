@@ -1,4 +1,4 @@
-"""verirec estimate --levels: stars and distributions, judged by an audit and a survey from files."""
+"""verirec estimate, train and evaluate with --levels: stars and distributions, from files."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ def test_answers_that_agree_are_merged_and_commas_read(world, tmp_path):
     assert found.label_values.tolist() == [0.5, 1]
 
 
-@pytest.mark.parametrize("verb", ["plan", "assess", "train"])
+@pytest.mark.parametrize("verb", ["plan", "assess"])
 def test_verbs_of_binary_labels_refuse_levels_in_the_words_of_the_command_line(run, folder, tmp_path, verb):
-    more = {"plan": ("--predictions", f"mine={folder / 'mine.csv'}"), "train": ("--method", "mf")}
+    more = {"plan": ("--predictions", f"mine={folder / 'mine.csv'}")}
     given = asked(folder)[1], "--levels", "1,2,3,4,5", *more.get(verb, ()), "--out", tmp_path / "out"
     code, _, errors = run(verb, *given)
     assert code == 2
@@ -144,3 +144,46 @@ def test_verbs_of_binary_labels_refuse_levels_in_the_words_of_the_command_line(r
 
 def test_no_panel_of_the_help_is_named_in_python(run):
     assert "vr." not in run("assess", "--help")[1]
+
+
+def trained(run, folder, place, *more):
+    log = [folder / "ratings.csv", "--levels", "1,2,3,4,5", "--propensity", "constant"]
+    return run("train", *log, "--set", "epochs=5", "--set", "dim=2", "--out", place, *more)
+
+
+@pytest.mark.parametrize(("head", "told"), [((), "stars"), (("--head", "ordinal"), "ordinal")])
+def test_a_model_of_stars_is_trained_evaluated_and_recommends(run, folder, tmp_path, head, told):
+    code, _, errors = trained(run, folder, tmp_path / "model", "--method", "mf", *head)
+    assert (code, errors) == (0, "")
+    recommender = vr.load(tmp_path / "model")
+    assert recommender.head.name == told
+    code, out, _ = run("evaluate", tmp_path / "model", folder / "ratings.csv", "--levels", "1,2,3,4,5", "--json")
+    log = vr.read_log(folder / "ratings.csv", levels=[1, 2, 3, 4, 5])
+    assert code == 0
+    assert json.loads(out)["rmse"] == pytest.approx(vr.metrics.evaluate(recommender, log)["rmse"])
+    code, out, _ = run("recommend", tmp_path / "model", "--users", "0", "-k", "2", "--json")
+    assert (code, [sorted(row) for row in json.loads(out)]) == (0, [["item", "rank", "stars", "user"]] * 2)
+
+
+def test_noise_between_levels_is_corrected_by_an_audits_file(run, folder, tmp_path):
+    audit = "--audit", folder / "audit.csv"
+    code, out, errors = trained(run, folder, tmp_path / "model", "--method", "ome", *audit, "--json")
+    assert (code, errors) == (0, "")
+    assert json.loads(out)["noise_rates"] is None
+    assert isinstance(vr.load(tmp_path / "model").noise_rates, vr.TransitionMatrix)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--method", "tdr"), "tdr is trained on 0/1 labels; the log has levels 1, 2, 3, 4, 5"),
+        (("--method", "ome"), "ome corrects for noise between levels"),
+        (("--method", "mf", "--head", "other"), "head must be one of"),
+        (("--method", "ome", "--rho01", ".2", "--rho10", ".1"), "must be a TransitionMatrix; got NoiseRates"),
+    ],
+)
+def test_what_cannot_be_trained_on_levels_is_refused_in_one_line(run, folder, tmp_path, more, told):
+    code, _, errors = trained(run, folder, tmp_path / "model", *more)
+    assert code == 2
+    assert told in errors
+    assert len(errors.strip().splitlines()) == 1

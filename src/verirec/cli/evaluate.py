@@ -60,4 +60,5 @@ def _on_grid(log: vr.FeedbackLog, recommender: Any) -> vr.FeedbackLog:
             UnknownIdWarning,
         )
     n_users, n_items = recommender.shape
-    return vr.FeedbackLog.from_arrays(users[known], items[known], log.labels[known], n_users=n_users, n_items=n_items)
+    shape = {"n_users": n_users, "n_items": n_items, "levels": log.levels}
+    return vr.FeedbackLog.from_arrays(users[known], items[known], log.label_values[known], **shape)

@@ -55,6 +55,14 @@ def train_command(
     propensity: PropensityOptions,
     surveyed: SurveyOptions,
     engine: EngineOptions,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEAD",
+            help="What is predicted of a log that keeps its --levels: stars (by default), or ordinal, the chance of "
+            "each level.",
+        ),
+    ] = None,
     parameters: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
@@ -67,10 +75,13 @@ def train_command(
     """Train a recommender on a log.
 
     Example: verirec train ratings.csv --positive-from 4 --method ome-dr --rho01 .2 --rho10 .1 --out model
+
+    With --levels 1,2,3,4,5 in place of --positive-from, stars are learnt.
     """
     catalogue = methods_module().catalogue
     recommender = catalogue[one_of("--method", method, tuple(catalogue))](random_state=seed)
-    recommender.set_params(**_parsed(parameters or [])).check_parameters()
+    named = {} if head is None else {"head": head}
+    recommender.set_params(**named, **_parsed(parameters or [])).check_parameters()
     check_writable(out)
     keep_what_is_there(out, force=force, resume=resume)
     with working("Reading the log"):
