@@ -10,6 +10,7 @@ from verirec.data.levels import in_words
 from verirec.estimation.gathering import noise_from_audit as noise_from_audit
 from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable
 from verirec.exceptions import LabelError, ParameterError
+from verirec.losses import TransitionRegion
 from verirec.training.heads import HEADS as HEADS
 from verirec.training.heads import Head as Head
 from verirec.training.heads import make_head
@@ -39,7 +40,10 @@ def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | N
     """Accept a log that a method can be trained on, with noise of its kind; returns that, and the head."""
     judgeable(log, levels=settings.takes_levels)
     head = make_head(settings.head, settings.loss, log)
-    return (checked_rates if log.levels is None else checked_transitions)(noise, log), head
+    found = (checked_rates if log.levels is None else checked_transitions)(noise, log)
+    if isinstance(found, TransitionRegion):
+        raise ParameterError("training needs one TransitionMatrix; a TransitionRegion is for estimates")
+    return found, head
 
 
 def insist_on_noise(name: str, log: FeedbackLog) -> None:
