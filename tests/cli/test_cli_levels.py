@@ -179,7 +179,10 @@ def test_noise_between_levels_is_corrected_by_an_audits_file(run, folder, tmp_pa
         (("--method", "tdr"), "tdr is trained on 0/1 labels; the log has levels 1, 2, 3, 4, 5"),
         (("--method", "ome"), "ome corrects for noise between levels"),
         (("--method", "mf", "--head", "other"), "head must be one of"),
-        (("--method", "ome", "--rho01", ".2", "--rho10", ".1"), "must be a TransitionMatrix; got NoiseRates"),
+        (
+            ("--method", "ome", "--rho01", ".2", "--rho10", ".1"),
+            "must be a TransitionMatrix or a TransitionRegion; got NoiseRates",
+        ),
     ],
 )
 def test_what_cannot_be_trained_on_levels_is_refused_in_one_line(run, folder, tmp_path, more, told):

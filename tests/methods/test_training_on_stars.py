@@ -273,7 +273,7 @@ NEARLY = (0.2 + 1e-7 * (np.eye(5) - 0.2)).tolist()
         (
             lambda log: catalogue["ome"]().fit(log, noise_rates=vr.NoiseRates(0.1, 0.1)),
             ParameterError,
-            "noise_rates of a log of 5 levels must be a TransitionMatrix; got NoiseRates",
+            "noise_rates of a log of 5 levels must be a TransitionMatrix or a TransitionRegion; got NoiseRates",
         ),
         (
             lambda log: catalogue["ome"]().fit(log, noise_rates=vr.TransitionMatrix.band(4, 0.2)),
