@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verirec import metrics, simulate, theory
     from verirec import nuisance as nuisance
     from verirec.adapters import Adapted, adapt
-    from verirec.assessment import Assessment, assess
+    from verirec.assessment import Assessment, Monitoring, assess, monitor
     from verirec.data import (
         Dataset,
         Factors,
@@ -103,7 +103,7 @@ _PACKAGES = {
 
 _NAMES = {
     "adapters": "Adapted adapt",
-    "assessment": "Assessment assess",
+    "assessment": "Assessment Monitoring assess monitor",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_limits "
     "read_log read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
@@ -145,6 +145,7 @@ __all__ = [
     "LevelPropensity",
     "LoggedPropensity",
     "LogisticPropensity",
+    "Monitoring",
     "NaiveBayesPropensity",
     "NoiseRates",
     "NoiseRegion",
@@ -174,6 +175,7 @@ __all__ = [
     "identified_transitions",
     "load_dataset",
     "metrics",
+    "monitor",
     "plan_labels",
     "prepare_log",
     "read_limits",

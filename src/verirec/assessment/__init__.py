@@ -2,6 +2,7 @@
 
 from verirec.assessment.demo import Demo, run_demo
 from verirec.assessment.findings import AssessedRecommender, Comparison, Origin
+from verirec.assessment.monitoring import Monitoring, monitor
 from verirec.assessment.result import Assessment
 from verirec.assessment.run import assess
 from verirec.assessment.sentences import conclusions
@@ -13,11 +14,13 @@ __all__ = [
     "Assessment",
     "Comparison",
     "Demo",
+    "Monitoring",
     "Origin",
     "Tracked",
     "assess",
     "assessment_summary",
     "conclusions",
+    "monitor",
     "run_demo",
     "track",
     "track_in_mlflow",

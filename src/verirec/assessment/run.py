@@ -127,14 +127,14 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         )
         evidence = found.evidence
         judged = judge_all(found.predictions, evidence, progress)
-        main = _main_part(found, judged, judged_by.name, known)
+        main = main_part(found, judged, judged_by.name, known)
         if ready is not None:
             ready(replace(main, warnings=(_UNFINISHED, *_own(caught))))
         whole = _completed(main, found, judged, progress)
-    return replace(whole, warnings=_told(caught))
+    return replace(whole, warnings=told(caught))
 
 
-def _main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, float]) -> Assessment:
+def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, float]) -> Assessment:
     """Put together what decides: all but what the results are sensitive to, wrong labels and what to ask."""
     evidence = found.evidence
     pairs, judging = evidence.pairs, evidence.judging.log
@@ -180,7 +180,7 @@ def _completed(main: Assessment, found: Prepared, judged: Judged, progress: Call
     return replace(main, sensitivity=varied, suspects=suspects, plan=propose(found.predictions, judged, evidence))
 
 
-def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+def told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return our own warnings, each once; others go on to the caller."""
     for warning in caught:
         if not issubclass(warning.category, VerirecWarning):

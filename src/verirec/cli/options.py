@@ -247,14 +247,14 @@ def methods_module() -> Any:
     return vr.methods
 
 
-def named_files(given: list[str] | None) -> dict[str, Path]:
+def named_files(given: list[str] | None, option: str = "--predictions", form: str = "NAME=FILE") -> dict[str, Path]:
     """Take NAME=FILE apart."""
     files: dict[str, Path] = {}
     for one in given or []:
         name, equals, file = one.encode("utf-8", "replace").decode().partition("=")
         if not equals or not name or not file:
-            raise ParameterError(f"--predictions must be NAME=FILE; got {short(one)}")
+            raise ParameterError(f"{option} must be {form}; got {short(one)}")
         if name in files:
-            raise ParameterError(f"--predictions names {name!r} twice")
+            raise ParameterError(f"{option} names {name!r} twice")
         files[name] = Path(file)
     return files

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 VERBS: Final = {
     "demo": "Assess two recommenders in a simulated world whose truth is known.",
     "assess": "Report how selective and noisy a log is, and how good each recommender really is, on one page.",
+    "monitor": "Assess each week or month of a log, with verdicts that allow for looking many times.",
     "check": "List everything that is wrong with a file of ratings, and the options that mend it.",
     "split": "Part a log in two files, to train on one and to judge by the other.",
     "plan": "Choose the pairs to ask people about, and write them to a CSV file with an empty true_label column.",

@@ -103,14 +103,25 @@ def _moment(before: Any, times: npt.NDArray[Any]) -> Any:
         return _date(before)
     if is_number:
         return real_number("before", before)
-    moment, largest = _date(before), float(np.abs(times).max())
-    if largest < _EARLIEST:
+    moment, unit = _date(before), unit_of(times)
+    if unit is None:
         raise ParameterError(
             f"before must be a number, as the timestamps are, which go from {times.min()} to {times.max()}; got "
             f"{before!r}"
         )
-    unit = next((unit for unit, most in _UNITS.items() if largest < most), "ns")
     return int(moment.astype(f"datetime64[{unit}]").astype(np.int64))
+
+
+def unit_of(times: npt.NDArray[Any]) -> str | None:
+    """Return the unit of numbers that are times since 1970, by how large they are; `None` if they are no such times.
+
+    Examples
+    --------
+    >>> unit_of(np.array([8.8e8])), unit_of(np.array([8.8e11])), unit_of(np.array([1, 2]))
+    ('s', 'ms', None)
+    """
+    largest = float(np.abs(times).max())
+    return None if largest < _EARLIEST else next((unit for unit, most in _UNITS.items() if largest < most), "ns")
 
 
 def _date(before: Any) -> np.datetime64:

@@ -79,8 +79,13 @@ def plain_axes(axes: Any, *, grid: str = "y") -> None:
 def write_pictures(folder: str | Path, name: str, figure: Figure) -> None:
     """Write a figure as NAME.png and NAME.svg, the same bytes for the same numbers."""
     write_file(Path(folder, f"{name}.svg"), f"{as_svg(figure, name)}\n".encode())
+    write_file(Path(folder, f"{name}.png"), as_png(figure))
+
+
+def as_png(figure: Figure) -> bytes:
+    """Return a figure as a PNG file has it, the same bytes for the same numbers."""
     buffer = io.BytesIO()
     with mpl.rc_context(PICTURE_STYLE):
         FigureCanvasAgg(figure)
         figure.savefig(buffer, format="png", dpi=_RESOLUTION, metadata={"Software": None})
-    write_file(Path(folder, f"{name}.png"), buffer.getvalue())
+    return buffer.getvalue()

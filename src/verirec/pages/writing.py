@@ -27,15 +27,29 @@ def write_report(folder: str | Path, page: str, summary: dict[str, Any]) -> Path
     ...     write_report(folder, "<p>hello</p>", {"truth": None}).name
     'report.html'
     """
-    target = named_place(folder)
     summary_text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
-    texts = {target / "summary.json": summary_text, target / "report.html": page}
+    texts = {"summary.json": summary_text, "report.html": page}
+    contents = {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
+    return write_together(folder, contents) / "report.html"
+
+
+def write_together(folder: str | Path, contents: dict[str, bytes]) -> Path:
+    """Write files by name into a folder, made if need be, all or none; return the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(file.name for file in write_together(folder, {"b.txt": b"", "a.txt": b""}).iterdir())
+    ['a.txt', 'b.txt']
+    """
+    target = named_place(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        replace_together({file: text.encode(errors="backslashreplace") for file, text in texts.items()})
+        replace_together({target / name: content for name, content in contents.items()})
     except OSError as error:
         raise ParameterError(f"cannot write to {str(target)!r}: {error.strerror or error}") from None
-    return target / "report.html"
+    return target
 
 
 def named_place(given: Any) -> Path:
