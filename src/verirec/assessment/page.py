@@ -47,7 +47,10 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         supposed=supposed(found),
         open_from=lambda one: open_from(one, found),
         kinds=kinds,
-        rankings=_rankings(found),
+        rankings=(rankings := _rankings(found)),
+        unsettled=next((name for name in _metrics(found) if name.startswith("ndcg")), "")
+        if any(one is None for row in rankings.values() for one in row)
+        else "",
         metrics=[_title(name) for name in _metrics(found)],
         version=verirec.__version__,
         date=date.today().isoformat(),
@@ -84,14 +87,22 @@ def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
     return kinds
 
 
-def _rankings(found: Findings) -> dict[str, list[Estimate | EstimateRange]]:
-    """Return the ranking metrics of each recommender that has them, in one order."""
+def _rankings(found: Findings) -> dict[str, list[Estimate | EstimateRange | None]]:
+    """Return the ranking metrics of each recommender that has them, in one order; `None` for what is not settled.
+
+    That is what a survey has too few pairs for: where taste decides what is logged, the log's own answer is far off,
+    and beside what the survey says of the others it would be believed.
+    """
     metrics = _metrics(found)
     return {
-        name: [one.ranking[metric] for metric in metrics]
+        name: [_settled(one.ranking[metric], found.basis) for metric in metrics]
         for name, one in found.recommenders.items()
         if one.ranking is not None
     }
+
+
+def _settled(estimate: Estimate | EstimateRange, basis: str) -> Estimate | EstimateRange | None:
+    return None if basis == "survey" and estimate.diagnostics.get("source") != "survey" else estimate
 
 
 def _metrics(found: Findings) -> list[str]:

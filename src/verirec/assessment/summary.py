@@ -27,7 +27,10 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
             for name, one in found.recommenders.items()
         },
         "ranking": {
-            name: {metric: estimate.to_dict() for metric, estimate in one.ranking.items()}
+            name: {
+                metric: estimate.to_dict() | {"source": estimate.diagnostics.get("source", "log")}
+                for metric, estimate in one.ranking.items()
+            }
             for name, one in found.recommenders.items()
             if one.ranking is not None
         },
