@@ -53,7 +53,7 @@ class Demo:
     def preferred_by_log(self) -> str:
         """The recommender that looks better in the log as it stands."""
         naive = self.assessment.comparisons[0]
-        return naive.first if naive.naive.value < 0 else naive.second
+        return naive.first if naive.naive is not None and naive.naive.value < 0 else naive.second
 
     @property
     def truly_better(self) -> str:

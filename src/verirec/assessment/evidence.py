@@ -68,6 +68,8 @@ class Evidence:
         Pairs that are not spoken of, such as those that were trained on.
     lacking
         Why the survey establishes nothing, as a sentence; empty if nothing is lacking.
+    clicks
+        Whether the log has clicks alone: then the survey judges, and nothing else does.
     loss, confidence, clip, sample, seed, depth
         As in `estimate` and, the depth, in `estimate_ranking`.
     """
@@ -86,6 +88,7 @@ class Evidence:
     sample: int | None
     seed: Any
     depth: int = 5
+    clicks: bool = False
 
     @property
     def basis(self) -> Basis:
@@ -152,7 +155,7 @@ class Evidence:
 
     def strength(self) -> SelectionStrength | None:
         """Estimate how much more readily people log what they like; nothing where there is no survey to tell it."""
-        if self.survey is None:
+        if self.survey is None or self.clicks:
             return None
         # Of a region of rates none is known: then it is what was said that is held against the survey.
         rates = None if isinstance(self.noise, NoiseRegion) else self.noise
@@ -175,7 +178,7 @@ class Evidence:
         """Estimate how well scores of all pairs rank; nothing where row weights or rates that do not fit forbid it."""
         if self.pairs.log.weights is not None:
             return None
-        with warnings.catch_warnings(), suppress(NoiseRateError):
+        with warnings.catch_warnings(), suppress(NoiseRateError, SurveyError):
             # The page says which metrics rest on the log; each has its source in the summary.
             warnings.simplefilter("ignore", SurveyWarning)
             return estimate_ranking(

@@ -62,7 +62,8 @@ class Comparison:
     deciding, basis
         The estimate that decides, and what it rests on; `None` where nothing can.
     naive, corrected
-        As logged, and corrected for selection and noise if selection depends on user and item only.
+        As logged, and corrected for selection and noise if selection depends on user and item only; `None` of clicks
+        alone, which tell neither.
     check
         Corrected by a second estimator, which fails in other ways; `None` where there is but one.
     flip_factor
@@ -75,8 +76,8 @@ class Comparison:
     second: str
     deciding: Estimate | EstimateRange
     basis: Basis | None
-    naive: Estimate
-    corrected: Estimate | EstimateRange
+    naive: Estimate | None
+    corrected: Estimate | EstimateRange | None
     check: Estimate | EstimateRange | None = None
     flip_factor: float = float("inf")
     lacking: str = ""
@@ -100,7 +101,7 @@ class Comparison:
     @property
     def naive_choice(self) -> str | None:
         """The one that is better in the log as it stands, if that leaves no doubt."""
-        return self._ahead(self.naive)
+        return None if self.naive is None else self._ahead(self.naive)
 
     @property
     def not_established_from(self) -> float | None:
@@ -153,6 +154,8 @@ class Findings:
         What the headlines of recommenders for all pairs rest on.
     excludes
         Whether there are pairs that are not spoken of.
+    clicks
+        Whether the log has clicks alone, so that only the survey tells what people do not like.
     trained
         Names of recommenders that were trained on the rows that were not held out.
     calibrated
@@ -203,6 +206,7 @@ class Findings:
     truth: Mapping[str, float] = field(default_factory=dict)
     excludes: bool = False
     trained: tuple[str, ...] = ()
+    clicks: bool = False
     calibrated: Mapping[str, int] = field(default_factory=dict)
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)

@@ -80,7 +80,9 @@ def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
     """Return a recommender's estimates by what they rest on; the one to go by last."""
     if one.estimates is None:
         return {}
-    kinds: Kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
+    kinds: Kinds = {}
+    if not found.clicks:
+        kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
     if one.headline in HEADLINE_WORDS:
         assumed = f", if {supposed(found)}" if one.headline == "range" else ""
         kinds[HEADLINE_WORDS[one.headline] + assumed] = one.estimates[one.headline]
@@ -107,8 +109,9 @@ def _settled(estimate: Estimate | EstimateRange, basis: str) -> Estimate | Estim
 
 def _metrics(found: Findings) -> list[str]:
     """Return the names of the ranking metrics; DCG, which NDCG says better, is left to the summary."""
-    first = next((one.ranking for one in found.recommenders.values() if one.ranking is not None), None)
-    return [] if first is None else [name for name in first if not name.startswith("dcg")]
+    every = [one.ranking for one in found.recommenders.values() if one.ranking is not None]
+    told = [name for name in every[0] if all(name in one for one in every)] if every else []
+    return [name for name in told if not name.startswith("dcg")]
 
 
 def _title(metric: str) -> str:

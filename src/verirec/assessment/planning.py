@@ -73,7 +73,7 @@ def _closest(comparisons: list[Comparison]) -> Comparison | None:
 
 def _difference(one: Comparison) -> float:
     """Return how large a difference seems to be."""
-    found = one.deciding if isinstance(one.deciding, Estimate) else one.corrected
+    found = one.deciding if isinstance(one.deciding, Estimate) or one.corrected is None else one.corrected
     if isinstance(found, Estimate):
         return abs(found.value)
     return abs(sum(found.range)) / 2

@@ -13,7 +13,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.adapting import adapt_all, calibrated_apart, checked_calibration
 from verirec.estimation.gathering import audit_within, spoken_of
-from verirec.estimation.inputs import Rates, checked_rates, judgeable
+from verirec.estimation.inputs import Rates, checked_rates, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import check_survey, self_selected, target_of
 from verirec.exceptions import (
@@ -85,26 +85,30 @@ def prepare(
     taken = sorted(set(methods) & set(predictions))
     if taken:
         raise ParameterError(f"predictions and train both name {taken[0]!r}")
-    whole = judgeable(self_selected(log))
+    whole = self_selected(log)
+    surveyed = labels.survey is not None or len(whole) < len(log)
+    clicks = has_clicks_alone(whole if surveyed else judgeable(whole))
     progress("Learning how likely pairs are to be logged")
     likely = as_propensities(propensities, whole)
     progress("Finding out how noisy the labels are")
-    noise, source = _noise(whole, labels, likely, settings["confidence"], seed)
+    noise, source = _noise(whole, labels, likely, settings["confidence"], seed, clicks=clicks)
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
-    pairs = LoggedPairs(judgeable(held.judging), likely if held.training is None else likely.thinned(held.share))
+    judging = held.judging if clicks else judgeable(held.judging)
+    pairs = LoggedPairs(judging, likely if held.training is None else likely.thinned(held.share))
     predictions, pairs, calibrated = calibrated_apart(predictions, pairs, method, seed)
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log))
     survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
     evidence = Evidence(
         pairs=pairs,
-        judging=_judging(pairs, exclude, with_survey=survey is not None),
+        judging=pairs if clicks else _judging(pairs, exclude, with_survey=survey is not None),
         audit=audit,
         noise=noise,
         survey=survey,
         exclude=exclude,
         lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
+        clicks=clicks,
         **settings,
     )
     named = tuple(trained.predictions)
@@ -112,11 +116,13 @@ def prepare(
 
 
 def _noise(
-    log: FeedbackLog, labels: Labels, propensities: Propensities, confidence: float, seed: int
+    log: FeedbackLog, labels: Labels, propensities: Propensities, confidence: float, seed: int, *, clicks: bool
 ) -> tuple[Rates | NoiseRegion, str]:
     if labels.rates is not None:
         checked_rates(labels.rates, log)
         return labels.rates, labels.rates.source if isinstance(labels.rates, NoiseRates) else "given"
+    if clicks:
+        return NoiseRates(0.0, 0.0), "clicks alone, which have no labels that could be wrong"
     if labels.audit is not None:
         rates = rates_from_audit(log, labels.audit, propensities)
         return rates, rates.source

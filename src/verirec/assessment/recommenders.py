@@ -21,7 +21,7 @@ from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
 from verirec.estimation.survey.problem import LossDifference, Losses
-from verirec.exceptions import naming
+from verirec.exceptions import PredictionError, naming
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
 """Estimators for predictions of the logged pairs only."""
@@ -42,6 +42,8 @@ class _Entrant:
         return self.covered is None
 
     def judged_by_log(self, evidence: Evidence) -> dict[str, Any]:
+        if evidence.clicks:
+            return {}
         names = (*ON_ALL, *evidence.audited) if self.whole else ON_LOGGED
         selected = chosen(names, with_rates=True, with_audit=evidence.audited != ())
         return dict(judge(self.problem, selected, evidence.noise, evidence.confidence))
@@ -91,7 +93,7 @@ def judge_all(
             continue
         progress(f"Comparing {first} with {second}")
         comparisons.append(_compared(first, second, entrants, firmest, evidence))
-    whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole}
+    whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole and not evidence.clicks}
     ordered = {name: recommenders[name] for name in predictions}
     return Judged(ordered, comparisons, incomparable, whole)
 
@@ -106,6 +108,10 @@ def _entrant(given: PredictionsLike, parts: dict[bytes, LoggedPairs], evidence: 
     """Put a recommender together with the pairs that it covers; those that cover the same `parts` can be compared."""
     pairs = evidence.judging
     covered = covered_rows(given, pairs.log)
+    if covered is not None and evidence.clicks:
+        raise PredictionError(
+            "predictions of all pairs are needed: clicks alone judge none, and the survey is of others"
+        )
     if covered is None:
         return _Entrant(given, evidence.problem(given, pairs, ON_ALL), None)
     if not covered.all():
@@ -149,6 +155,9 @@ def _compared(
     first: str, second: str, entrants: Mapping[str, _Entrant], firmest: _Firmest, evidence: Evidence
 ) -> Comparison:
     one, two = entrants[first], entrants[second]
+    if evidence.clicks:
+        deciding = firmest.differences[first, second][evidence.headline]
+        return Comparison(first, second, deciding, evidence.basis, None, None, lacking=evidence.lacking)
     whole = one.whole and two.whole
     names = ("naive", "ome-snips", "ome-dr", *evidence.audited) if whole else ("naive", "ome-snips")
     problems = one.problem, two.problem

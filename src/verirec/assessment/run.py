@@ -71,7 +71,8 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     Parameters
     ----------
     log
-        With rows of both classes. Rows that it marks as unbiased are a survey, if no other is given.
+        With rows of both classes, or of clicks alone if there is a survey. Rows that it marks as unbiased are a survey,
+        if no other is given.
     predictions
         Recommenders by name, in any form of predictions. Scores that are not probabilities are judged by their ranking
         alone, unless `calibrate` is given.
@@ -163,6 +164,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         truth=truth,
         excludes=evidence.exclude is not None,
         trained=found.trained,
+        clicks=evidence.clicks,
         calibrated=found.calibrated,
         searches=found.searches,
     )
@@ -175,7 +177,11 @@ def _completed(main: Assessment, found: Prepared, judged: Judged, progress: Call
     progress("Looking for wrong labels")
     noise = evidence.noise
     rates = None if isinstance(noise, NoiseRegion) else noise
-    suspects = None if rates is None else find_suspect_labels(evidence.pairs.log, rates, random_state=evidence.seed)
+    suspects = (
+        None
+        if rates is None or evidence.clicks
+        else find_suspect_labels(evidence.pairs.log, rates, random_state=evidence.seed)
+    )
     progress("Working out what to ask")
     return replace(main, sensitivity=varied, suspects=suspects, plan=propose(found.predictions, judged, evidence))
 

@@ -172,6 +172,8 @@ def _by_what(one: Comparison, found: Findings) -> str:
 
 
 def _beside(one: Comparison, better: str) -> str:
+    if one.naive is None:
+        return ""
     if one.naive_choice is None:
         return ", where the log as it stands cannot tell"
     return (

@@ -68,7 +68,6 @@ def assess_command(
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
     from verirec.assessment.findings import Origin
-    from verirec.estimation.inputs import judgeable
     from verirec.estimation.survey.draws import self_selected
 
     files = named_files(predictions)
@@ -83,7 +82,7 @@ def assess_command(
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             audit=noise.read_audit(table, log.columns),
             survey=survey.read(table, log.columns),
-            noise_rates=noise.known_rates(judgeable(chosen), log.columns, propensities),
+            noise_rates=noise.known_rates(chosen, log.columns, propensities),
             propensities=propensities,
             hold_out=hold_out,
             train=train or (),

@@ -113,11 +113,16 @@ def estimate_command(
     from verirec.estimation.inputs import judgeable
     from verirec.estimation.rows import LoggedPairs
     from verirec.estimation.survey.draws import self_selected
+    from verirec.nuisance.click_model import clicks_only
 
     files = named_files(predictions)
     with working("Reading the log"):
         whole = log.load(propensity.propensity_column)
-    surveyed, table = survey.read(whole, log.columns), judgeable(self_selected(whole), levels=True)
+    surveyed, table = survey.read(whole, log.columns), self_selected(whole)
+    asked_for = log.clicks or surveyed is not None or ranking.ranking_only
+    clicks = asked_for and len(table) > 1 and clicks_only(table)
+    if not clicks:
+        judgeable(table, levels=True)
     propensities = propensity.fit(table)
     found = noise.found(table, log.columns, propensities, confidence=how.confidence, random_state=seed)
     options = {
@@ -126,7 +131,8 @@ def estimate_command(
         "random_state": seed,
     }
     pairs = LoggedPairs(table, propensities)
-    judged = Judge(pairs, found.rates, _listed(estimators), vars(how) | options, ranking, surveyed, found.audit)
+    every = vars(how) | options
+    judged = Judge(pairs, found.rates, _listed(estimators), every, ranking, surveyed, found.audit, clicks)
     results = {}
     for name, file in files.items():
         with working(Text(f"Estimating {name}")):

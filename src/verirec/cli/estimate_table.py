@@ -90,10 +90,15 @@ def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: Estima
             soft_wrap=True,
         )
         console.print(_table(rankings, "Metric"))
+        for assumed in dict.fromkeys(_assumed(one.ranking) for one in results.values() if one.ranking is not None):
+            if assumed:
+                console.print(f"The ranking is by clicks, if {assumed}.", soft_wrap=True)
+                told = "" if losses else " They have no dislikes, and so tell no losses: a --survey would."
+                console.print(f'"naive" takes the clicks as they are.{told}', soft_wrap=True)
     firm = [name for name in _RESTS_ON if any(one.headline == name for one in losses.values())]
     for headline in firm:
         console.print(f"Go by {headline}, {_RESTS_ON[headline]}.", soft_wrap=True)
-    if not firm and noise.rates is None:
+    if losses and not firm and noise.rates is None:
         hint = "Labels are taken as true; give --rho01 and --rho10, --audit, --reask or --region to correct them."
         console.print(hint, soft_wrap=True)
 
@@ -103,9 +108,15 @@ def _source(one: Estimate | EstimateRange) -> str:
     return str((one.lowest if isinstance(one, EstimateRange) else one).diagnostics["source"])
 
 
+def _assumed(ranking: Estimates) -> str:
+    """Return what a ranking by clicks assumes; empty of others."""
+    first = next(iter(ranking.values()))
+    return str(first.diagnostics.get("assumes", "")) if isinstance(first, Estimate) else ""
+
+
 def _shown(ranking: Estimates) -> Estimates:
     """Leave DCG out, which NDCG says as a share; beside what rests on a survey, say what rests on something else."""
-    kept = {name: one for name, one in ranking.items() if not name.startswith("dcg")}
+    kept = {name: one for name, one in ranking.items() if not name.startswith("dcg") or _source(one) == "clicks"}
     if len({_source(one) for one in kept.values()}) > 1:
         kept = {name if _source(one) == "survey" else f"{name} ({_source(one)})": one for name, one in kept.items()}
     return Estimates(kept, ranking.of)

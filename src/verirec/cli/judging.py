@@ -11,7 +11,7 @@ from verirec.cli.options import RankingOptions
 from verirec.data import FeedbackLog, PredictionsLike
 from verirec.data.feedback_log import checked_log
 from verirec.data.top_lists import TopLists
-from verirec.estimation import Estimates, estimate, estimate_ranking
+from verirec.estimation import Estimates, estimate, estimate_click_ranking, estimate_ranking
 from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
@@ -53,6 +53,8 @@ class Judge:
         What of rankings and scores was asked for.
     survey, audit
         True labels of random pairs, and of logged ones, if there are any.
+    clicks
+        Whether the log has clicks alone: then these tell the ranking, and only a survey tells losses.
     """
 
     pairs: LoggedPairs
@@ -62,11 +64,13 @@ class Judge:
     ranking: RankingOptions
     survey: SurveySample | None = None
     audit: AuditSample | None = None
+    clicks: bool = False
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
         ranking = self._ranking(name, predictions)
-        if self.ranking.ranking_only or isinstance(predictions, TopLists):
+        lacks_labels = self.clicks and self.survey is None and self.estimators is None
+        if self.ranking.ranking_only or isinstance(predictions, TopLists) or lacks_labels:
             return Judged(None, ranking)
         if self.ranking.calibrate is not None:
             checked_log(self.pairs.log)
@@ -117,6 +121,9 @@ class Judge:
             lacking = "is judged by levels, which rankings cannot use yet"
         if log.weights is not None:
             lacking = "is judged by rows with weights, which rankings cannot use"
+        if lacking is None and self.clicks:
+            how = {"k": self.ranking.k, "gamma": self.ranking.gamma, "confidence": self.options["confidence"]}
+            return estimate_click_ranking(predictions, log, **how)
         if lacking is None:
             assert not isinstance(self.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
             return estimate_ranking(

@@ -222,6 +222,10 @@ class RankingOptions:
     """Scores that are not probabilities, and how they rank."""
 
     k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5
+    gamma: Annotated[
+        float,
+        of_estimates(help="Of clicks alone: items are shown in proportion to this power of their clicks; -1 or more."),
+    ] = 0.0
     ranking_only: Annotated[
         bool, of_estimates("--ranking-only", help="No losses: scores may be any numbers, of which the order counts.")
     ] = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import verirec
-from verirec.assessment.monitoring.result import Monitoring
+from verirec.assessment.monitoring.tables import OverTime
 from verirec.assessment.page import HEADLINE_WORDS
 from verirec.estimation import EstimateRange
 from verirec.losses import NoiseRates
@@ -28,7 +28,7 @@ Point = tuple[float | None, float, float]
 """A value, `None` of a range, and the ends of its interval."""
 
 
-def monitoring_page(found: Monitoring) -> str:
+def monitoring_page(found: OverTime) -> str:
     """Return the self-contained HTML page."""
     frame = found.to_frame()
     return render(
@@ -44,7 +44,7 @@ def monitoring_page(found: Monitoring) -> str:
     )
 
 
-def over_time_plot(found: Monitoring) -> Figure:
+def over_time_plot(found: OverTime) -> Figure:
     """Draw rows, rates, selection and estimates over the periods, one below the other, with intervals."""
     panels = [("rows of\nthe log", _rows), ("share of\npositives", _shares)]
     assessed = [one.found for one in found.periods if one.found is not None]
@@ -70,17 +70,17 @@ def over_time_plot(found: Monitoring) -> Figure:
     return make_figure(draw, height=0.8 + _HEIGHT * len(panels))
 
 
-def _rows(axes: Any, found: Monitoring) -> None:
+def _rows(axes: Any, found: OverTime) -> None:
     axes.bar(range(len(found.periods)), [one.rows for one in found.periods], color="#bbbbbb", width=0.7)
 
 
-def _shares(axes: Any, found: Monitoring) -> None:
+def _shares(axes: Any, found: OverTime) -> None:
     _series(axes, found, 0, "as logged", lambda one: (one.liked_as_logged, one.liked_as_logged, one.liked_as_logged))
     _series(axes, found, 1, "of all pairs", lambda one: _point(one.liked_corrected))
     axes.legend(frameon=False, ncols=2, fontsize="small")
 
 
-def _rates(axes: Any, found: Monitoring) -> None:
+def _rates(axes: Any, found: OverTime) -> None:
     for place, rate in enumerate(("rho01", "rho10")):
 
         def of(one: Assessment, rate: str = rate) -> Point | None:
@@ -94,7 +94,7 @@ def _rates(axes: Any, found: Monitoring) -> None:
     axes.legend(frameon=False, ncols=2, fontsize="small")
 
 
-def _strength(axes: Any, found: Monitoring) -> None:
+def _strength(axes: Any, found: OverTime) -> None:
     def of(one: Assessment) -> Point | None:
         return None if one.strength is None else (one.strength.value, *one.strength.interval)
 
@@ -102,7 +102,7 @@ def _strength(axes: Any, found: Monitoring) -> None:
     axes.axhline(0, color="#777777", linewidth=1)
 
 
-def _estimates(axes: Any, found: Monitoring) -> None:
+def _estimates(axes: Any, found: OverTime) -> None:
     for place, name in enumerate(found.recommenders):
 
         def of(one: Assessment, name: str = name) -> Point | None:
@@ -119,7 +119,7 @@ def _point(one: Any) -> Point:
 
 def _series(
     axes: Any,
-    found: Monitoring,
+    found: OverTime,
     place: int,
     label: str,
     of: Callable[[Assessment], Point | None],
