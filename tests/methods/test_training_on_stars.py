@@ -154,6 +154,23 @@ def test_gradients_find_what_sweeps_do(head, world):
     np.testing.assert_allclose(slow.predict(users, items), fast.predict(users, items), atol=0.05)
 
 
+@pytest.mark.parametrize("objective", ["ranking", "probability"])
+def test_a_search_goes_by_the_squared_error_of_stars(objective, even_world):
+    search = catalogue["auto"](trials=8, folds=2, objective=objective)
+    found = search.fit(even_world.log, noise_rates=even_world.noise)
+    report = found.report_.search
+    assert report["criterion"] == "squared error of held-out rows"
+    assert len(report["trials"]) == 8
+    assert even_world.true_inaccuracy(found.recommender_) < even_world.true_values.var()
+
+
+def test_what_a_search_says_of_a_candidate_is_its_error_on_rows_that_it_did_not_see(even_world):
+    log = even_world.log
+    found = vr.methods.tune(catalogue["mf"](dim=2, epochs=5, validation=0), log, trials=1, folds=2)
+    trial = found.report_.search["trials"][0]
+    assert 0.5 * log.label_values.var() < trial["loss"] < log.label_values.var()
+
+
 # What is predicted
 
 

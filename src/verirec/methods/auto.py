@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.engine.choice import EngineLike, takes_engine
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise
 from verirec.methods.base import Method
 from verirec.methods.folds import folds_of
 from verirec.methods.parameters import Limits, check_numbers
@@ -51,7 +51,8 @@ class Auto(Trained):
     ----------
     objective
         "ranking": candidates are judged by the AUC of held-out rows. "probability": by their log loss, corrected for
-        noise where rates are known and weighted by 1/p (ome-snips).
+        noise where rates are known and weighted by 1/p (ome-snips). Of a log that keeps its levels both go by the
+        squared error of predicted stars, as logged or so corrected and weighted.
     trials
         At most so many candidates.
     seconds
@@ -95,7 +96,7 @@ class Auto(Trained):
         self,
         log: FeedbackLog,
         *,
-        noise_rates: Rates | None = None,
+        noise_rates: KnownNoise | None = None,
         audit: AuditSample | None = None,
         propensities: Any = None,
         survey: SurveySample | None = None,
@@ -139,7 +140,7 @@ class Auto(Trained):
         return self
 
 
-def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: Rates | None) -> None:
+def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: KnownNoise | None) -> None:
     """Try constants, covariates, features, factors, penalties again, and other methods, each from the best so far."""
     search.attempt(base, [_START])
     _climb_constants(search)

@@ -3,7 +3,8 @@ r"""What a search goes by: how good logits of held-out rows are, and by how much
 For a ranking, the area under the ROC curve of each fold's rows as logged: weights of 1/p make it worse at choosing, and
 noise alone does not move it. For probabilities, the log loss corrected for noise and weighted by 1/p, weights adding up
 to 1 (ome-snips), of logits that are cut off. Held-out rows are what people chose to rate: both are wrong by a selection
-that depends on the label; differences between models are less so.
+that depends on the label; differences between models are less so. Of levels both go by the squared error of stars: as
+logged, or corrected for noise and weighted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import KnownNoise, Rates
+from verirec.losses import TransitionMatrix
 from verirec.losses.correction import correct_labels
 from verirec.training.heads import MOST_LOGIT
 
@@ -127,6 +129,52 @@ class ProbabilityLoss(Criterion):
     def variance(self, parts: Array, fold: int) -> float:
         """Return that of a sum of independent rows."""
         return float(len(parts) * parts.var())
+
+
+class StarsLoss(Criterion):
+    """Squared error of stars; of noise, against :math:`T^{-1} v`, whose distance from the truth is the same for all.
+
+    Parameters
+    ----------
+    log
+        All rows, of levels.
+    folds
+        As in `Criterion`.
+    noise
+        The transition matrix, if any.
+    weights
+        Of each row, shape (n,).
+    """
+
+    def __init__(
+        self, log: FeedbackLog, folds: npt.NDArray[np.int64], noise: KnownNoise | None, weights: Array
+    ) -> None:
+        super().__init__(log.labels, folds)
+        assert log.levels is not None  # noqa: S101
+        values = np.asarray(log.levels)
+        self.stars = (noise.inverse @ values if isinstance(noise, TransitionMatrix) else values)[log.labels]
+        self.name, self.weights = "squared error of held-out rows", weights
+
+    def parts(self, logits: Array, fold: int) -> Array:
+        """Return each row's share of the weighted mean."""
+        rows = self.rows[fold]
+        weights = self.weights[rows] / self.weights[rows].sum()
+        return np.asarray(weights * (logits[rows] - self.stars[rows]) ** 2)
+
+    def variance(self, parts: Array, fold: int) -> float:
+        """Return that of a sum of independent rows."""
+        return float(len(parts) * parts.var())
+
+
+def criterion_of(
+    objective: str, log: FeedbackLog, folds: npt.NDArray[np.int64], noise: KnownNoise | None, weights: Array
+) -> Criterion:
+    """Return what a search for an objective goes by, given 1/p of each row."""
+    ranking = objective == "ranking"
+    if log.levels is not None:
+        return StarsLoss(log, folds, None if ranking else noise, np.ones(len(log)) if ranking else weights)
+    assert not isinstance(noise, TransitionMatrix)  # noqa: S101 -- binary labels have rates
+    return RankingLoss(log.labels, folds) if ranking else ProbabilityLoss(log, folds, noise, weights)
 
 
 def _midranks(values: Array) -> Array:

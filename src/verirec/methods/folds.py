@@ -13,13 +13,14 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.threads import one_product_thread
 from verirec.engine import current_engine, in_worker
-from verirec.estimation.inputs import Rates, checked_rates, judgeable
+from verirec.estimation.inputs import KnownNoise, judgeable
 from verirec.exceptions import ParameterError
 from verirec.latest import Latest
 from verirec.methods.base import Method
-from verirec.nuisance.noise_rates import AuditSample, rates_from_audit
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
+from verirec.training.admission import checked_known, noise_from_audit
 from verirec.training.levels import check_survey
 from verirec.training.model_cells import ModelCells
 from verirec.training.side_information import Learnt
@@ -43,7 +44,7 @@ class Folds:
     number
         Of the fold of each row, shape (n,).
     rates, propensities
-        Of the whole log.
+        Of the whole log; rates of levels are a matrix.
     survey
         Pairs whose logits are wanted too.
     whole
@@ -52,14 +53,17 @@ class Folds:
 
     log: FeedbackLog
     number: npt.NDArray[np.int64]
-    rates: Rates | None
+    rates: KnownNoise | None
     propensities: Propensities
     survey: SurveySample | None
     whole: FeedbackLog
     learnt: Learnt = field(default_factory=dict)
 
     def logits(self, method: Method) -> tuple[Array, Array]:
-        """Fit a method on all folds but one at a time; returns logits of all rows, and mean ones of the survey."""
+        """Fit a method on all folds but one at a time; returns logits of all rows, and mean ones of the survey.
+
+        Of levels, predicted stars are in their place.
+        """
         found = np.empty(len(self.log), np.float32)
         on_survey = np.zeros(0 if self.survey is None else len(self.survey.users))
         count = int(self.number.max()) + 1
@@ -84,8 +88,10 @@ class Folds:
                 learnt=self._learnt_here(),
             )
             fitted = type(method)(**method.get_params()).fit_prepared(prepared, Plan(method.epochs))
-            cells = ModelCells(fitted.recommender_.model, self.log.shape)
-            return cells.cell_logits(self.log.users[held], self.log.items[held]), cells.cell_logits(*asked)
+            found = fitted.recommender_
+            cells = ModelCells(found.model, self.log.shape)
+            scores = cells.cell_logits(self.log.users[held], self.log.items[held]), cells.cell_logits(*asked)
+            return scores if found.head.levels is None else (found.head.values(scores[0]), found.head.values(scores[1]))
 
     def _learnt_here(self) -> Learnt:
         """Return where covariates are kept: here, or by a worker for the folds that it was last sent."""
@@ -98,30 +104,33 @@ def folds_of(
     log: FeedbackLog,
     count: int,
     seed: int,
-    noise_rates: Rates | None,
+    noise_rates: KnownNoise | None,
     audit: AuditSample | None,
     propensities: Any,
     survey: SurveySample | None,
 ) -> Folds:
-    """Check what a search is given, and part the log in folds of about as many likes each.
+    """Check what a search is given, and part the log in folds of about as many likes, or rows of each level, each.
 
     Copied users (see `originals`) count once: a fit would have seen a held-out answer under another name. Their rows
     are left out rather than held out together, since answers that count twice made factors win that lost elsewhere.
     """
     if noise_rates is not None and audit is not None:
         raise ParameterError("give noise_rates or an audit: one of the two")
-    rates = checked_rates(noise_rates, judgeable(log))
+    rates = checked_known(noise_rates, judgeable(log, levels=True))
     own = originals(log)[log.users] == log.users
     judged = log if own.all() else log.select(own)
-    least = min(int((judged.labels == label).sum()) for label in (0, 1))
+    # Of levels some may be rare: there must be others.
+    rows = np.bincount(judged.labels, minlength=2)
+    least = int(rows.min() if log.levels is None else rows.sum() - rows.max())
     if least < 2 * count:
+        class_of = "class" if log.levels is None else "level, or more in all,"
         raise ParameterError(
-            f"a search in {count} folds needs at least {2 * count} rows of each class; this log has {least} of one"
+            f"a search in {count} folds needs at least {2 * count} rows of each {class_of}; this log has {least} of one"
             f"{'' if own.all() else ', copied users counted once'}"
         )
     fitted = _propensities(propensities, log)
     if audit is not None:
-        rates = rates_from_audit(log, audit, fitted)
+        rates = noise_from_audit(log, audit, fitted)
     if survey is not None:
         check_survey(survey, log, has_rates=rates is not None)
     return Folds(judged, _dealt(judged.labels, count, seed), rates, fitted, survey, log)
@@ -155,9 +164,9 @@ def originals(log: FeedbackLog) -> npt.NDArray[np.int64]:
 
 
 def _dealt(labels: Array, count: int, seed: int) -> npt.NDArray[np.int64]:
-    """Deal rows to folds, likes and dislikes apart."""
+    """Deal rows to folds, likes and dislikes apart, or each level."""
     random, number = np.random.default_rng([seed, 20]), np.empty(len(labels), np.int64)
-    for label in (0, 1):
+    for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         number[random.permutation(rows)] = np.arange(len(rows)) % count
     return number

@@ -17,7 +17,7 @@ from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods import checking
 from verirec.methods.base import Method
-from verirec.methods.criteria import Criterion, Gain, ProbabilityLoss, RankingLoss
+from verirec.methods.criteria import Gain, criterion_of
 from verirec.methods.folds import Folds, folds_of
 from verirec.methods.parameters import plain_parameters
 from verirec.methods.search import Budget, Search, Trial
@@ -28,7 +28,7 @@ from verirec.training.recommender import Recommender
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
-    from verirec.estimation.inputs import Rates
+    from verirec.estimation.inputs import KnownNoise
 
 OBJECTIVES: Final = ("ranking", "probability")
 
@@ -42,7 +42,7 @@ def tune(
     trials: int = 30,
     seconds: float | None = None,
     folds: int = 5,
-    noise_rates: Rates | None = None,
+    noise_rates: KnownNoise | None = None,
     audit: AuditSample | None = None,
     propensities: Any = None,
     checkpoint: str | Path | None = None,
@@ -123,9 +123,7 @@ def begun(
     """Begin a search with what the objective goes by."""
     log = folds.log
     weights = 1 / folds.propensities.at(log.users, log.items)
-    criterion: Criterion = RankingLoss(log.labels, folds.number)
-    if objective == "probability":
-        criterion = ProbabilityLoss(log, folds.number, folds.rates, weights)
+    criterion = criterion_of(objective, log, folds.number, folds.rates, weights)
     file = checking.checkpoint_file(checkpoint)
     facts = [
         type(method).__name__,

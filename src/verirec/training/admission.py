@@ -36,14 +36,18 @@ def check_levels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
         )
 
 
-def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
-    """Accept a log that a method can be trained on, with noise of its kind; returns that, and the head."""
-    judgeable(log, levels=settings.takes_levels)
-    head = make_head(settings.head, settings.loss, log)
+def checked_known(noise: Any, log: FeedbackLog) -> KnownNoise | None:
+    """Accept noise rates for 0/1 labels, one matrix for levels, or none."""
     found = (checked_rates if log.levels is None else checked_transitions)(noise, log)
     if isinstance(found, TransitionRegion):
         raise ParameterError("training needs one TransitionMatrix; a TransitionRegion is for estimates")
-    return found, head
+    return found
+
+
+def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
+    """Accept a log that a method can be trained on, with noise of its kind; returns that, and the head."""
+    judgeable(log, levels=settings.takes_levels)
+    return checked_known(noise, log), make_head(settings.head, settings.loss, log)
 
 
 def insist_on_noise(name: str, log: FeedbackLog) -> None:
