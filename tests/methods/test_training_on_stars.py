@@ -171,6 +171,22 @@ def test_what_a_search_says_of_a_candidate_is_its_error_on_rows_that_it_did_not_
     assert 0.5 * log.label_values.var() < trial["loss"] < log.label_values.var()
 
 
+@pytest.mark.parametrize("head", ["stars", "ordinal"])
+def test_training_goes_on_from_a_checkpoint_to_the_same_bits(head, world, tmp_path):
+    def stop(epoch, epochs, value):
+        if epoch == 4:
+            raise KeyboardInterrupt
+
+    how = {"dim": 2, "epochs": 16, "head": head, "batch_size": 16, "refit": False}
+    file = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        catalogue["mf"](**how).fit(world.log, checkpoint=file, progress=stop)
+    assert file.exists()
+    resumed = catalogue["mf"](**how).fit(world.log, checkpoint=file, resume=True)
+    whole = catalogue["mf"](**how).fit(world.log)
+    np.testing.assert_array_equal(resumed.predict([0, 5], [3, 7]), whole.predict([0, 5], [3, 7]))
+
+
 # What is predicted
 
 
