@@ -68,6 +68,7 @@ def warn_of_log(
     """
     pairs, corrected = problem.pairs, any(one.noise_corrected and not one.audited for one in estimators)
     if any(estimator.uses_propensities for estimator in estimators):
+        _warn_of_two_policies(pairs)
         _warn_of_weights(problem, noise if any(one.noise_corrected for one in estimators) else None)
         if not groups_given:  # Users who go together miss or make up their pairs together too.
             _warn_of_misfit(problem)
@@ -84,6 +85,20 @@ def warn_of_log(
         warn_of_unweighted_audit(problem.propensities, noise)
         if corrected:
             warn_of_little_signal(noise)
+
+
+def _warn_of_two_policies(pairs: LoggedPairs) -> None:
+    """Say so where rows shown at random and others are weighted together, each by the propensity of its own traffic."""
+    log = pairs.log
+    if log.unbiased is None or log.propensities is None or pairs.learnt or log.unbiased.all() or not log.unbiased.any():
+        return
+    warn_caller(
+        f"{int(log.unbiased.sum()):,} rows that were shown at random and {int((~log.unbiased).sum()):,} others are "
+        "weighted together: that is right only if each propensity is that of being shown by either, "
+        "1 - (1 - p)(1 - q), and not by its own policy; else take the former as a survey, "
+        "SurveySample.from_unbiased(log), and the others, split_unbiased(log).self_selected, by their propensities",
+        MisfitWarning,
+    )
 
 
 def _warn_of_alike(copies: float, *, together: bool) -> None:
@@ -251,9 +266,17 @@ def _warn_of_weights(problem: EstimationProblem, noise: AnyNoise) -> None:
     if _mass_is_off(problem):
         warn_caller(
             f"the rows' weights add up to {mass:.2f} of all pairs where 1 is right: the propensities do not fit this "
-            "log, or some users and items are never logged; ips is biased by that factor",
+            f"log, or {_why(mass)}; ips is biased by that factor",
             MisfitWarning,
         )
+
+
+def _why(mass: float) -> str:
+    return (
+        "some users and items are never logged"
+        if mass < 1
+        else "each row has that of its own policy, where several could have shown it"
+    )
 
 
 def _mass_is_off(problem: EstimationProblem) -> bool:

@@ -64,6 +64,9 @@ class SurveySample:
         DCG, NDCG and precision, and no loss.
     levels
         The values of the levels, as of a log that keeps its own; `None` for binary labels.
+    shown
+        True where the pairs are rows of the log that were shown at random (`from_unbiased`): as a pair is in a log
+        once, none of them is among the rows that people chose.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class SurveySample:
     frame: npt.NDArray[Any] | None = None
     best: bool = False
     levels: Levels | None = None
+    shown: bool = False
 
     def __post_init__(self) -> None:
         largest = int(np.iinfo(np.int32).max)
@@ -96,7 +100,7 @@ class SurveySample:
         self._set("levels", None if self.levels is None else checked_levels(self.levels))
         hint = ": if they are stars, say which there are, levels=[1, 2, 3, 4, 5]"
         self._set("labels", checked_labels("the survey's labels", labels, self.levels, error=SurveyError, hint=hint))
-        for name in ("noisy", "best"):
+        for name in ("noisy", "best", "shown"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise SurveyError(f"{name} must be True or False; got {getattr(self, name)!r}")
         self._check_design()
@@ -198,6 +202,9 @@ class SurveySample:
     def from_unbiased(cls, log: FeedbackLog) -> SurveySample:
         """Take the rows of a log that were shown at random, with labels as logged: noisy.
 
+        Where the log has propensities, those of these rows say how likely each was to be shown so; without, all pairs
+        are taken to have been as likely.
+
         Examples
         --------
         >>> log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, unbiased=[True, False])
@@ -207,7 +214,8 @@ class SurveySample:
         rows = split_unbiased(log).unbiased
         if len(rows) == 0:
             raise SurveyError("no row of the log is marked as unbiased")
-        return cls(rows.users, rows.items, rows.label_values, noisy=True, levels=rows.levels)
+        of_rows = rows.users, rows.items, rows.label_values, rows.propensities
+        return cls(*of_rows, noisy=True, levels=rows.levels, shown=True)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -297,4 +305,5 @@ class SurveySample:
             self.frame,
             self.best,
             self.levels,
+            self.shown,
         )

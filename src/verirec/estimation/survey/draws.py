@@ -225,7 +225,7 @@ def draws_of(
         warn_caller(kept.lacking, SurveyWarning)
     if of_all:
         # Rows that were shown at random are the log's own, and no pair is in a log twice.
-        if (
+        if not kept.shown and (
             len(own) == len(log)
             or not np.isin(_keys(kept, target), cell_keys(log.users, log.items, target.shape[1])).all()
         ):
