@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.speed.case import Case, Run, Taken, Target
+from benchmarks.speed.material import file_of
 
 _FITS = """
 import json, time
@@ -28,10 +30,22 @@ print(json.dumps([2 * middle - start - end for start, middle, end in zip(begin, 
 """
 
 
+def installed() -> dict[str, str]:
+    """Return an environment that keeps compiled modules, as an installed package does, in a folder of its own."""
+    kept = file_of("bytecode", Path.mkdir)
+    shown = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return shown | {"PYTHONPYCACHEPREFIX": str(kept)}
+
+
 def started(*arguments: str) -> Run:
-    """Start a Python with these arguments, and wait for its end."""
+    """Start a Python with these arguments, and wait for its end; once before, so that its modules are compiled."""
     command = [sys.executable, "-W", "ignore", *arguments]
-    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+    def run() -> None:
+        subprocess.run(command, check=True, capture_output=True, env=installed())
+
+    run()
+    return run
 
 
 def first_fit(method: str, compiled: bool) -> Run:
@@ -39,7 +53,7 @@ def first_fit(method: str, compiled: bool) -> Run:
     kept = TemporaryDirectory()
 
     def run(folder: str) -> Taken:
-        environment = os.environ | {"VERIREC_CACHE": folder, "NUMBA_CACHE_DIR": folder}
+        environment = installed() | {"VERIREC_CACHE": folder, "NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-W", "ignore", "-c", _FITS.replace("METHOD", f"vr.methods.{method}()")]
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return Taken(*json.loads(done.stdout))
@@ -48,9 +62,9 @@ def first_fit(method: str, compiled: bool) -> Run:
         with TemporaryDirectory() as empty:
             return run(empty)
 
+    run(kept.name)
     if not compiled:
         return run_anew
-    run(kept.name)
     return lambda: run(kept.name)
 
 

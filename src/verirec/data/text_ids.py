@@ -65,6 +65,7 @@ def plain_integers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     [False, False, True, True, True, True, True]
     """
     try:
+        column[:1].cast(pa.int64())  # Most columns of text are told by their first id.
         numbers = column.cast(pa.int64())
     except pa.ArrowInvalid:
         return None

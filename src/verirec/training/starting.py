@@ -46,7 +46,7 @@ _SCALES: Final = (1.0, 0.5, 0.25, 0.125)
 _WITHOUT_JUDGE: Final = 0.5
 """The part where there are none."""
 _ABOVE: Final = 1.1
-"""Times the bound, where that is more: svds finds it to some digits."""
+"""Times the bound, where that is more: it is found to some digits."""
 _BELOW: Final = 0.5
 """Times the penalty that leaves nothing of them, where that is less."""
 _NOTHING: Final = 0.01

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lu_factor, lu_solve
 from scipy.special import expit
 
 from verirec.data.parts import totals
@@ -107,6 +106,8 @@ class _System:
 
     def _solve(self, row_side: Array, column_side: Array) -> tuple[Array, Array]:
         """Solve without the intercept, by the Schur complement on the shorter side."""
+        from scipy.linalg import lu_solve  # Takes long to import, and is not always needed.
+
         if len(self.rows) < len(self.columns):
             column_step, row_step = self._transposed._solve(column_side, row_side)
             return row_step, column_step
@@ -117,6 +118,8 @@ class _System:
     @cached_property
     def _schur(self) -> Any:
         """The system with the rows eliminated, factorised."""
+        from scipy.linalg import lu_factor  # Takes long to import, and is not always needed.
+
         to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
         schur: npt.NDArray[Any] = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
         if self.l2 == 0:
