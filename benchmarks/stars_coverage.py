@@ -9,8 +9,10 @@ others are known where the random sample has them and completed elsewhere.
 
 What is logged depends on the true level (the higher, the likelier), and 30% of what is logged is said to be a
 neighbouring level. Each run draws log, audit and survey anew. Judged are completed stars, shrunk and shifted as a
-model's are, and a distribution around them. By each of: known p and noise (naive and ome-dr); known p and an audit of
-500 logged pairs, no noise given (audited-dr); a survey of 500 random pairs, nothing else given (survey-ppi).
+model's are, and a distribution around them. By each of: known p of each pair and noise (naive and ome-dr); known p and
+an audit of 500 logged pairs, no noise given (audited-dr; with strata of a score as control variate too); a survey of
+500 random pairs, nothing else given (survey-ppi); and known p of each level and noise, where nobody knows a pair's true
+level ("p by level").
 """
 
 from __future__ import annotations
@@ -114,12 +116,22 @@ def _rows(
         {"audit": audit, "estimators": ("audited-dr",), **known},
         {"survey": survey, "estimators": ("survey-ppi",)},
     )
+    by_level = {"propensities": vr.LevelPropensity(CHANCES), "noise_rates": BAND, "audit": audit}
+    errors = vr.AuditErrors(strata_of="score").fit(world.log, audit=audit)
+    more = {
+        "ome-dr, p by level": by_level | {"estimators": ("ome-dr",)},
+        "audited-dr, p by level": by_level | {"estimators": ("audited-dr",)},
+        "audited-dr, strata of the score": known | {"audit": audit, "errors": errors, "estimators": ("audited-dr",)},
+    }
     for loss in LOSSES:
         given = judged.distribution if loss == "log" else judged.stars
         truth = _truth(world, given, loss)
         for road in roads:
             for estimator, found in vr.estimate(given, world.log, loss=loss, **road).items():
                 yield _row(name, loss, estimator, found, truth)
+        for called, road in more.items():
+            (found,) = vr.estimate(given, world.log, loss=loss, **road).values()
+            yield _row(name, loss, called, found, truth)
     truth = _truth(world, judged.stars, "rmse") - _truth(world, judged.other, "rmse")
     for road in roads:
         alone = {"estimators": road["estimators"][-1:]}

@@ -62,14 +62,19 @@ if TYPE_CHECKING:
     from verirec.nuisance.label_model import LabelModel
     from verirec.nuisance.noise_rates import (
         AnchorNoiseRates,
+        AuditErrorCurve,
+        AuditErrors,
         AuditNoiseRates,
         AuditSample,
         AuditTransitionMatrix,
+        ErrorCurve,
+        GroupErrors,
         ReaskNoiseRates,
         ReaskSample,
         identified_region,
         identified_transitions,
         weak_separability_test,
+        who_errs,
     )
     from verirec.nuisance.propensities import (
         ConstantPropensity,
@@ -112,8 +117,9 @@ _NAMES = {
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix TransitionRegion",
     "methods": "load",
     "nuisance.label_model": "LabelModel",
-    "nuisance.noise_rates": "AnchorNoiseRates AuditNoiseRates AuditSample AuditTransitionMatrix ReaskNoiseRates "
-    "ReaskSample identified_region identified_transitions weak_separability_test",
+    "nuisance.noise_rates": "AnchorNoiseRates AuditErrorCurve AuditErrors AuditNoiseRates AuditSample "
+    "AuditTransitionMatrix ErrorCurve GroupErrors ReaskNoiseRates ReaskSample identified_region "
+    "identified_transitions weak_separability_test who_errs",
     "nuisance.propensities": "ConstantPropensity GivenPropensity LevelPropensity LoggedPropensity LogisticPropensity "
     "NaiveBayesPropensity PopularityPropensity Propensities",
     "nuisance.surveys": "SurveySample",
@@ -127,17 +133,21 @@ __all__ = [
     "Adapted",
     "AnchorNoiseRates",
     "Assessment",
+    "AuditErrorCurve",
+    "AuditErrors",
     "AuditNoiseRates",
     "AuditSample",
     "AuditTransitionMatrix",
     "ConstantPropensity",
     "Dataset",
+    "ErrorCurve",
     "Estimate",
     "EstimateRange",
     "Estimates",
     "Factors",
     "FeedbackLog",
     "GivenPropensity",
+    "GroupErrors",
     "GroupedNoiseRates",
     "IdMap",
     "LabelModel",
@@ -189,6 +199,7 @@ __all__ = [
     "split_unbiased",
     "theory",
     "weak_separability_test",
+    "who_errs",
 ]
 
 if not TYPE_CHECKING:  # Or type checkers would believe in any name.

@@ -16,6 +16,7 @@ from verirec.estimation.planning import LabelPlan
 from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity
 from verirec.losses import NoiseRegion
+from verirec.nuisance.noise_rates import WhoErrs
 from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import SuspectLabels
@@ -178,6 +179,8 @@ class Findings:
         What its parts warned of.
     truth
         True inaccuracies by recommender, where a simulated world knows them.
+    errors
+        Who errs, where an audit tells.
     origin
         Where it comes from.
     """
@@ -209,4 +212,5 @@ class Findings:
     clicks: bool = False
     calibrated: Mapping[str, int] = field(default_factory=dict)
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    errors: WhoErrs | None = None
     origin: Origin = field(default_factory=Origin)

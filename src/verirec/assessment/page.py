@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 import verirec
+from verirec.assessment.error_plots import errors_plot
 from verirec.assessment.findings import AssessedRecommender, Findings
 from verirec.assessment.plots import (
     break_even_plot,
@@ -23,6 +24,7 @@ from verirec.assessment.remarks import about_taste, coverage
 from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.nuisance.noise_rates import GroupErrors
 from verirec.pages.figures import as_svg
 from verirec.pages.rendering import render
 
@@ -61,6 +63,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         crowd={name: _crowd(getattr(found.log, name), getattr(found.log, f"n_{name}")) for name in ("users", "items")},
         is_region=isinstance(found.noise, NoiseRegion),
         is_grouped=isinstance(found.noise, GroupedNoiseRates),
+        differ=found.errors.test.p_value if isinstance(found.errors, GroupErrors) else None,
         rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
         most_active=MOST_ACTIVE,
         searches={name: _searched(one) for name, one in found.searches.items()},
@@ -126,6 +129,7 @@ def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, 
     return {
         "propensities": as_svg(propensity_plot(of_rows, found.grid_propensities), "propensities"),
         "estimates": as_svg(estimates_plot(kinds, found.truth, measure), "estimates") if kinds else None,
+        "errors": as_svg(errors_plot(found.errors, found.confidence), "errors") if found.errors else None,
         "noise": None if isinstance(noise, GroupedNoiseRates) else as_svg(noise_plot(noise, found.confidence), "noise"),
     }
 

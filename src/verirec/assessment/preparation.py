@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, train_all
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.adapting import adapt_all, calibrated_apart, checked_calibration
-from verirec.estimation.gathering import audit_within, spoken_of
+from verirec.estimation.gathering import audit_within, check_errors, spoken_of
 from verirec.estimation.inputs import Rates, checked_rates, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import check_survey, self_selected, target_of
@@ -25,11 +25,21 @@ from verirec.exceptions import (
     warn_caller,
 )
 from verirec.losses import NoiseRates, NoiseRegion
-from verirec.nuisance.noise_rates import AuditSample, identified_region, rates_from_audit
+from verirec.nuisance.noise_rates import (
+    AuditErrorCurve,
+    AuditSample,
+    ErrorCurve,
+    WhoErrs,
+    identified_region,
+    rates_from_audit,
+)
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
 
 Predictions = dict[str, PredictionsLike]
+
+_ENOUGH: Final = 50
+"""Audited pairs of each class that tell a curve of errors well enough to be shown."""
 
 
 class Labels(NamedTuple):
@@ -38,6 +48,7 @@ class Labels(NamedTuple):
     audit: AuditSample | None
     survey: SurveySample | None
     rates: Rates | None
+    errors: WhoErrs | None = None
 
 
 class Prepared(NamedTuple):
@@ -49,6 +60,7 @@ class Prepared(NamedTuple):
     trained: tuple[str, ...]
     calibrated: dict[str, int]
     searches: dict[str, dict[str, Any]]
+    errors: WhoErrs | None = None
 
 
 class Wishes(NamedTuple):
@@ -80,6 +92,7 @@ def prepare(
         check_survey(labels.survey, log)
     if labels.audit is not None and labels.rates is not None:
         raise ParameterError("give an audit or noise_rates: one of the two")
+    check_errors(labels.errors, log, labels.audit)
     methods, seed = checked_methods(wishes.train), settings["seed"]
     method = checked_calibration(wishes.calibrate)
     taken = sorted(set(methods) & set(predictions))
@@ -98,7 +111,7 @@ def prepare(
     pairs = LoggedPairs(judging, likely if held.training is None else likely.thinned(held.share))
     predictions, pairs, calibrated = calibrated_apart(predictions, pairs, method, seed)
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
-    pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log))
+    pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log), errors=labels.errors)
     survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
     evidence = Evidence(
         pairs=pairs,
@@ -112,7 +125,8 @@ def prepare(
         **settings,
     )
     named = tuple(trained.predictions)
-    return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches)
+    errors = _curve(whole, labels.audit) if labels.errors is None else labels.errors
+    return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches, errors)
 
 
 def _noise(
@@ -127,6 +141,15 @@ def _noise(
         rates = rates_from_audit(log, labels.audit, propensities)
         return rates, rates.source
     return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"
+
+
+def _curve(log: FeedbackLog, audit: AuditSample | None) -> ErrorCurve | None:
+    """Return how often labels are wrong along a score, where an audit is large enough to tell."""
+    if audit is None:
+        return None
+    truths = audit.rows_in(log).true_labels
+    likes = int(truths.sum())
+    return AuditErrorCurve().fit(log, audit=audit) if min(likes, len(truths) - likes) >= _ENOUGH else None
 
 
 def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:

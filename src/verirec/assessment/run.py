@@ -22,7 +22,7 @@ from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import VerirecWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
 
@@ -45,6 +45,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
     noise_rates: NoiseRates | GroupedNoiseRates | None = None,
+    errors: WhoErrs | None = None,
     propensities: Any = None,
     selection: SelectionRange | None = None,
     hold_out: float | None = None,
@@ -79,6 +80,9 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     audit, noise_rates
         True labels of some logged pairs, or the rates themselves; without either, the assessment works with the region
         of rates that the log allows.
+    errors
+        Who errs, as in `estimate`, from the audit. Without it an audit of 50 pairs of each class shows how often labels
+        are wrong along a score.
     survey
         True labels of random pairs.
     selection
@@ -120,7 +124,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     settings = checked_settings(
         selection=selection, loss=loss, confidence=confidence, clip=clip, sample=sample, random_state=random_state, k=k
     )
-    labels, wishes = Labels(audit, survey, noise_rates), Wishes(hold_out, train, exclude, calibrate)
+    labels, wishes = Labels(audit, survey, noise_rates, errors), Wishes(hold_out, train, exclude, calibrate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = prepare(
@@ -167,6 +171,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         clicks=evidence.clicks,
         calibrated=found.calibrated,
         searches=found.searches,
+        errors=found.errors,
     )
 
 

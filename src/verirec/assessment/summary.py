@@ -19,6 +19,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "confidence": found.confidence,
         "log": {"rows": len(found.log), "users": found.log.n_users, "items": found.log.n_items},
         "noise_rates": _noise_numbers(found),
+        "who_errs": None if found.errors is None else found.errors.to_dict(found.confidence),
         "propensity": found.propensity_diagnostics.to_dict(),
         "selection": _selection_numbers(found),
         "liked": {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()},

@@ -19,6 +19,7 @@ from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
     EngineOptions,
+    ErrorOptions,
     EstimateOptions,
     NoiseOptions,
     OutFolder,
@@ -41,6 +42,7 @@ def assess_command(
     log: LogOptions,
     out: OutFolder,
     noise: NoiseOptions,
+    rates: ErrorOptions,
     survey: SurveyOptions,
     propensity: PropensityOptions,
     how: EstimateOptions,
@@ -77,10 +79,12 @@ def assess_command(
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)
+        audit = noise.read_audit(table, log.columns)
         found = vr.assess(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
-            audit=noise.read_audit(table, log.columns),
+            audit=audit,
+            errors=rates.found(chosen, audit, propensities),
             survey=survey.read(table, log.columns),
             noise_rates=noise.known_rates(chosen, log.columns, propensities),
             propensities=propensities,

@@ -18,6 +18,7 @@ from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
     EngineOptions,
+    ErrorOptions,
     EstimateOptions,
     NoiseOptions,
     PropensityOptions,
@@ -83,6 +84,7 @@ def estimate_command(
     log: LogOptions,
     predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],
     noise: _NoiseOptions,
+    rates: ErrorOptions,
     survey: SurveyOptions,
     propensity: PropensityOptions,
     how: EstimateOptions,
@@ -130,7 +132,8 @@ def estimate_command(
         "interval": interval,
         "random_state": seed,
     }
-    pairs = LoggedPairs(table, propensities)
+    errors = rates.found(table, found.audit, propensities)
+    pairs = LoggedPairs(table, propensities, errors=errors)
     every = vars(how) | options
     judged = Judge(pairs, found.rates, _listed(estimators), every, ranking, surveyed, found.audit, clicks)
     results = {}
@@ -138,9 +141,9 @@ def estimate_command(
         with working(Text(f"Estimating {name}")):
             results[name] = judged(name, scores.read(file, table, log.columns))
     if as_json:
-        typer.echo(json.dumps(summary(results, found, propensities, table), indent=2))
+        typer.echo(json.dumps(summary(results, found, propensities, table, errors), indent=2))
     else:
-        show(results, found, table, how)
+        show(results, found, table, how, errors)
 
 
 def _listed(estimators: str | None) -> Sequence[str] | str | None:

@@ -15,7 +15,7 @@ from verirec.cli.options import EstimateOptions
 from verirec.data import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates
 from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, ErrorCurve, WhoErrs
 from verirec.nuisance.propensities import Propensities
 
 SIDE_BY_SIDE: Final = 2
@@ -28,6 +28,8 @@ _RESTS_ON: Final = {
     "audited-dr": "which has the audit's own labels in it: it is right whatever the noise is, if the propensities are",
 }
 """Estimates to go by that rest on labels in hand, and how."""
+_SHOWN: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles of the audited pairs' scores at which a curve is told."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,13 @@ class Noise:
     audit: AuditSample | None = None
 
 
-def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities, log: FeedbackLog) -> dict[str, Any]:
+def summary(
+    results: dict[str, Judged],
+    noise: Noise,
+    propensities: Propensities,
+    log: FeedbackLog,
+    errors: WhoErrs | None = None,
+) -> dict[str, Any]:
     """Return all estimates and what they rest on, as JSON has it."""
     rates: dict[str, Any] = {"source": noise.source}
     if isinstance(noise.rates, NoiseRates):
@@ -52,6 +60,7 @@ def summary(results: dict[str, Judged], noise: Noise, propensities: Propensities
         rates |= {"transitions": noise.rates.matrix.tolist(), "form": noise.rates.diagnostics["form"]}
     return {
         "noise_rates": rates,
+        "who_errs": None if errors is None else errors.to_dict(),
         "propensity": propensities.diagnostics(log).to_dict(),
         "recommenders": {name: _plain(one.losses) for name, one in results.items()},
         "calibrated": {name: one.calibrated for name, one in results.items() if one.calibrated},
@@ -67,11 +76,19 @@ def _with_sources(ranking: Estimates | None) -> dict[str, Any]:
     return {} if ranking is None else {name: one.to_dict() | {"source": _source(one)} for name, one in ranking.items()}
 
 
-def show(results: dict[str, Judged], noise: Noise, log: FeedbackLog, how: EstimateOptions) -> None:
+def show(
+    results: dict[str, Judged],
+    noise: Noise,
+    log: FeedbackLog,
+    how: EstimateOptions,
+    errors: WhoErrs | None = None,
+) -> None:
     """Print tables of all estimates, and what they rest on."""
     console = Console(markup=False, highlight=False)
     console.print(f"{log.n_users:,} users x {log.n_items:,} items, {len(log):,} rows", soft_wrap=True)
     console.print(f"Noise rates: {_in_words(noise, how.confidence)}", soft_wrap=True)
+    if errors is not None:
+        console.print(_who_errs(errors, how.confidence))
     losses = {name: one.losses for name, one in results.items() if one.losses is not None}
     if losses:
         console.print(
@@ -148,6 +165,23 @@ def _cell(one: Any) -> str:
     if isinstance(one, EstimateRange):
         return f"{one.range[0]:.4f} to {one.range[1]:.4f} [{low:.4f}, {high:.4f}]"
     return f"{one.value:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _who_errs(errors: WhoErrs, confidence: float) -> Table:
+    """Return rates of wrong labels with their intervals: by group, or at some scores."""
+    if isinstance(errors, ErrorCurve):
+        at = np.quantile(errors.audited[0], _SHOWN)
+        table = Table("score", "rho01", "rho10", title="Who errs, along the score")
+        bands = [one(at, confidence) for one in (errors.rho01, errors.rho10)]
+        for place, score in enumerate(at):
+            shown = [f"{one.values[place]:.3f} [{one.low[place]:.3f}, {one.high[place]:.3f}]" for one in bands]
+            table.add_row(f"{score:.3f}", *shown)
+        return table
+    table = Table("group", "true label", "audited", "wrong", "rate", title=f"Who errs (p = {errors.test.p_value:.3g})")
+    for row in errors.to_frame(confidence).itertuples():
+        rate = f"{row.rate:.3f} [{row.low:.3f}, {row.high:.3f}]"
+        table.add_row(row.group, f"{row.true_label:g}", f"{row.audited:.0f}", f"{row.wrong:.0f}", rate)
+    return table
 
 
 def _in_words(noise: Noise, confidence: float) -> str:

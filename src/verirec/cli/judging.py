@@ -90,14 +90,16 @@ class Judge:
                 "these, as if they were a random part of the log",
                 ScoreWarning,
             )
+        audit = self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log)
         with naming(name, PredictionError):
             return estimate(
                 predictions,
                 pairs.log,
                 propensities=pairs.propensities,
                 noise_rates=self.rates,
-                audit=self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log),
+                audit=audit,
                 survey=self.survey if covered is None else None,
+                errors=self.pairs.errors if audit is not None else None,
                 estimators=self.estimators if covered is None else self._on_logged(),
                 **self.options,
             )

@@ -155,6 +155,30 @@ class NoiseOptions(RateOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ErrorOptions:
+    """Who errs."""
+
+    rates_by: Annotated[
+        str | None,
+        of_noise(
+            metavar="score|propensity|COLUMN",
+            help="Who errs, from --audit: along a score, by propensity, or by a column of --user-features or "
+            "--item-features; audited-dr is the more precise for it.",
+        ),
+    ] = None
+
+    def found(
+        self, log: vr.FeedbackLog, audit: vr.AuditSample | None, propensities: vr.Propensities
+    ) -> vr.GroupErrors | vr.ErrorCurve | None:
+        """Find out who errs, if it was asked for."""
+        if self.rates_by is None:
+            return None
+        if audit is None:
+            raise ParameterError("--rates-by needs the true labels of an audit: give --audit FILE")
+        return vr.who_errs(log, audit=audit, by=self.rates_by, propensities=propensities)
+
+
+@dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
     """How an estimate is made, by the names that `verirec.estimate` has."""
 

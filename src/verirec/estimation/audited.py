@@ -42,7 +42,7 @@ def with_true_labels(found: InfluenceExpansion, rows: Rows) -> InfluenceExpansio
     at, true_labels, stands_for = _audit_of(rows)
     total = float(stands_for.sum())
     slopes, influence = found.label_slopes[..., at], found.influence[at]
-    off = over_levels(slopes * (true_labels - rows.labels.values[..., at]))
+    off = over_levels(slopes * (true_labels - rows.labels.values[..., at])) / _left_by_others(rows)
     correction = float(stands_for @ off)
     # Rows that stand for themselves alone leave nothing open.
     squares = np.maximum(1 - 1 / stands_for, 0.0) * stands_for**2
@@ -74,6 +74,18 @@ def with_labels_put_right(rows: Rows) -> Rows:
     values = rows.labels.values.copy()
     values[at] += stands_for * (true_labels - values[at])
     return rows.with_labels(replace(rows.labels, values=values))
+
+
+def _left_by_others(rows: Rows) -> Array | float:
+    """Return 1 - h, where labels are what is expected by an audit: a row without itself is off by 1 / (1 - h) as much.
+
+    h is by how much what is expected of an audited row rests on its own true label.
+    """
+    audited, errors = rows.pairs.audited, rows.pairs.errors
+    assert audited is not None  # noqa: S101 -- as below
+    if errors is None or rows.labels is not rows.pairs.expected:
+        return 1.0
+    return 1 - errors.leverage(rows.log, audited.rows)
 
 
 def _p_of_truth(rows: Rows) -> Array:

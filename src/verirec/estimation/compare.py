@@ -17,7 +17,7 @@ from verirec.estimation.selection_range import RangeProblem, SelectionRange, jud
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, ScaledDifference, survey_results
 from verirec.losses import LossLike
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
@@ -36,6 +36,7 @@ def compare(
     noise_rates: AnyNoise = None,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
+    errors: WhoErrs | None = None,
     exclude: Any = None,
     selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
@@ -56,7 +57,7 @@ def compare(
     ----------
     first, second
         Predictions.
-    log, propensities, noise_rates, audit, survey, exclude, selection, estimators
+    log, propensities, noise_rates, audit, survey, errors, exclude, selection, estimators
         As in `estimate`.
     loss, imputation, confidence, clip, sample
         As in `estimate`.
@@ -82,6 +83,7 @@ def compare(
         [first, second], log, propensities, noise_rates, audit, random_state
     )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    given["errors"] = errors
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     # Both draw the same sample and the same folds.
     seed = drawn_seed(same_state(random_state))

@@ -20,7 +20,7 @@ from verirec.estimation.selection_range import RangeProblem, SelectionRange, jud
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @takes_engine
-def estimate(
+def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     predictions: PredictionsLike,
     log: FeedbackLog,
     *,
@@ -38,6 +38,7 @@ def estimate(
     noise_rates: AnyNoise = None,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
+    errors: WhoErrs | None = None,
     exclude: Any = None,
     selection: SelectionRange | None = None,
     estimators: str | Sequence[str] | None = None,
@@ -81,6 +82,10 @@ def estimate(
     survey
         True labels of random pairs: adds the estimators "survey" and "survey-ppi" and, by name, "delta-dr", a second
         line that assumes one delta for all pairs (`verirec.estimation.survey.delta`).
+    errors
+        Who errs (`AuditErrors`, `AuditErrorCurve`): what is expected of the true labels, given what was logged and by
+        whom, is then the control variate of "audited-dr", which is right whatever it is, and the more precise the
+        better it fits.
     exclude
         Pairs that are not spoken of: a log that the recommender was trained on, or (users, items). Rows to judge by
         that are random ones of what was logged, the others being trained on, stand for the pairs that are left
@@ -138,6 +143,7 @@ def estimate(
         [predictions], log, propensities, noise_rates, audit, random_state
     )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
+    given["errors"] = errors
     pairs, noise, selected, judged = gather(log, exclude=exclude, selection=selection, estimators=estimators, **given)
     seed = drawn_seed(random_state)
     averaged, roots = pointwise(loss)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from verirec.estimation.survey.target import Target, training_rows
 from verirec.exceptions import AuditError, EmptyLogError, LabelError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix, TransitionRegion
 from verirec.nuisance.click_model import clicks_only
-from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, rates_from_audit
+from verirec.nuisance.noise_rates import AuditedRows, AuditSample, AuditTransitionMatrix, WhoErrs, rates_from_audit
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
 
@@ -51,6 +52,7 @@ def gather(
     exclude: Any = None,
     selection: Any = None,
     estimators: str | Sequence[str] | None = None,
+    errors: WhoErrs | None = None,
 ) -> Gathered:
     """Check what an estimate is given (see `estimate`); where there are no noise rates, an audit gives them.
 
@@ -65,6 +67,7 @@ def gather(
     if survey is not None and selection is None and len(checked_log(log, levels=True)) > 1 and clicks_only(log):
         return _of_clicks(log, propensities, noise_rates, audit, estimators)
     judgeable(log, levels=True)
+    check_errors(errors, log, audit)
     if selection is not None:
         checked_log(log)
     selected = selected_with(audit if noise_rates is None else noise_rates)
@@ -73,13 +76,16 @@ def gather(
     given = checked_noise(noise_rates, log) if log.levels is None else checked_transitions(noise_rates, log)
     if audit is None and not selected.log and not selected.ranged:
         return Gathered(None, given, selected)
-    pairs = logged_pairs(log, propensities, audit)
+    pairs = replace(logged_pairs(log, propensities, audit), errors=errors)
     named = not (estimators is None or (isinstance(estimators, str) and estimators == "all"))
-    needed = named and any(one.noise_corrected and not one.audited for one in selected.log)
+    by_rates = any(one.noise_corrected and not one.audited for one in selected.log)
+    needed = named and by_rates
     noise: AnyNoise = given
-    if not isinstance(given, TransitionMatrix | TransitionRegion):
+    # Who errs says more than rates, where nothing else asks for these.
+    spared = errors is not None and not by_rates and survey is None and selection is None
+    if not isinstance(given, TransitionMatrix | TransitionRegion) and not spared:
         noise = noise_in_hand(given, pairs, audit, needed=needed)
-    if noise is None:
+    if noise is None and not spared:
         selected = selected_with(None)
     return _judged(Gathered(pairs, noise, selected), exclude, by_default=estimators is None)
 
@@ -96,6 +102,18 @@ def _of_clicks(
         judgeable(log)
     given = checked_noise(noise_rates, log)
     return Gathered(None if audit is None else logged_pairs(log, propensities, audit), given, selected)
+
+
+def check_errors(errors: object, log: FeedbackLog, audit: object) -> None:
+    """Refuse what does not say who errs in this log; without an audit nothing uses it."""
+    if errors is None:
+        return
+    if not isinstance(errors, WhoErrs):
+        raise ParameterError(f"errors must be what AuditErrors or AuditErrorCurve found; got {type(errors).__name__}")
+    if audit is None:
+        raise ParameterError("errors are a control variate of audited-dr: give the audit too")
+    if errors.log.shape != log.shape or errors.log.levels != log.levels:
+        raise ParameterError("errors must be of this log; these are of one of another grid or other levels")
 
 
 def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:
@@ -142,7 +160,7 @@ def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
     if trained:
         propensities = propensities.apart_from(trained / len(part))
     audited = None if pairs.audited is None else _among(pairs.audited, kept)
-    return LoggedPairs(part, propensities, audited, target.left_out)
+    return LoggedPairs(part, propensities, audited, target.left_out, pairs.errors)
 
 
 def _among(audited: AuditedRows, kept: npt.NDArray[np.int64]) -> AuditedRows:

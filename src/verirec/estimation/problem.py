@@ -76,6 +76,8 @@ class EstimationProblem:
     ) -> tuple[InfluenceExpansion, Rows, Array | None]:
         """Apply an estimator: the result, the rows it rests on, and its gradient by uncertain noise rates."""
         rows = self.rows(rates if estimator.noise_corrected else None)
+        if estimator.audited and self.pairs.expected is not None:
+            rows = rows.with_labels(self.pairs.expected)
         result = self._apply(estimator, rows)
         return result, rows, rate_gradient(lambda other: self._apply(estimator, other), rows, result)
 

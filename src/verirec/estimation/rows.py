@@ -17,7 +17,7 @@ from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import Corrected, corrected, errors_of, over_levels
 from verirec.nuisance.imputation import ImputedLabels
-from verirec.nuisance.noise_rates import AuditedRows
+from verirec.nuisance.noise_rates import AuditedRows, WhoErrs
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.base import VarianceChange
 from verirec.nuisance.propensities.by_level import TrueLevelPropensities
@@ -39,12 +39,15 @@ class LoggedPairs:
         The rows whose true labels are known, if there was an audit.
     left_out
         Pairs that are not spoken of, none of them a row's, by `cell_keys`, each once and in ascending order.
+    errors
+        Who errs, where that is known: what is expected of the true labels is then a control variate of an audit's.
     """
 
     log: FeedbackLog
     propensities: Propensities
     audited: AuditedRows | None = None
     left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    errors: WhoErrs | None = None
 
     @property
     def n_cells(self) -> int:
@@ -114,6 +117,11 @@ class LoggedPairs:
             found = corrected(log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint)
             self._last[:] = [(rates, found)]
         return self._last[0][1]
+
+    @cached_property
+    def expected(self) -> Corrected | None:
+        """What is expected of the true labels, given what was logged and by whom, where that is known."""
+        return None if self.errors is None else self.errors.expected(self.log)
 
     @cached_property
     def _last(self) -> list[tuple[KnownNoise | None, Corrected]]:

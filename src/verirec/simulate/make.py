@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,6 +40,8 @@ def world(
     *,
     noise_rates: NoiseRates = PAPER_RATES,
     near_threshold: bool = False,
+    careless: float = 0.0,
+    bots: float = 0.0,
     observed: float = 0.08,
     selectivity: float = 2.0,
     weak_separability: bool = True,
@@ -60,6 +64,11 @@ def world(
     near_threshold
         True: people err where they are undecided. The rates are then those of pairs with a gamma of one half; others
         have :math:`4 \gamma (1 - \gamma)` of them.
+    careless
+        Share of users of whose answers every second is a coin's: rates of r become r/2 + 1/4. The world's
+        `careless_users` says who they are.
+    bots
+        Share of users who like nine in ten of what they rate, whatever it is (`bot_users`).
     observed
         Expected share of the grid that is logged.
     selectivity
@@ -85,6 +94,12 @@ def world(
     n_users, n_items = grid_size("n_users", n_users), grid_size("n_items", n_items)
     for name, value in (("weak_separability", weak_separability), ("near_threshold", near_threshold)):
         truth_value(name, value)
+    others = (
+        real_number("careless", careless, above=0, below=1, closed=True),
+        real_number("bots", bots, above=0, below=1, closed=True),
+    )
+    if sum(others) > 1:
+        raise ParameterError(f"careless and bots are shares of the users, at most 1 together; got {sum(others):g}")
     preferences = LowRankPreferences(
         n_users, n_items, whole_number("rank", rank, max=MOST_FACTORS), bool(weak_separability), random
     )
@@ -98,6 +113,8 @@ def world(
         random,
         memory_budget,
         near_threshold=bool(near_threshold),
+        careless=others[0],
+        bots=others[1],
     )
 
 
@@ -238,14 +255,13 @@ def _observe(
     random: np.random.Generator,
     memory_budget: int,
     levels: npt.NDArray[np.int8] | None = None,
-    *,
-    near_threshold: bool = False,
+    **habits: Any,
 ) -> World:
-    """Return the drawn pairs their true and noisy labels, and the world its keys."""
+    """Give the drawn pairs their true and noisy labels, and the world its keys; `habits` as of `Opinions.drawn`."""
     users, items = drawn
     if len(users) == 0:
         raise EmptyLogError(f"no pair of the {shape[0]:,} x {shape[1]:,} grid was observed; raise the observed share")
-    opinions = Opinions.drawn(preferences, noise_rates, random, near_threshold=near_threshold)
+    opinions = Opinions.drawn(preferences, noise_rates, random, **habits)
     labels = np.empty(len(users), np.int8)
     for part in parts_of(len(users)):
         labels[part] = opinions.all(users[part], items[part])[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,14 @@ from verirec.losses import NoiseRates
 from verirec.randomness import cell_uniforms
 
 Labels = npt.NDArray[np.int8]
+
+ORDINARY: Final = 0
+CARELESS: Final = 1
+BOT: Final = 2
+_COINS: Final = 0.5
+"""Share of a careless user's answers that are a coin's."""
+_LIKED_BY_BOTS: Final = 0.9
+"""How often a bot says that it likes something, whatever it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +40,8 @@ class Opinions:
         Keys of the two streams.
     near_threshold
         Whether people err where they are undecided: a pair's rates are then :math:`4 \gamma (1 - \gamma)` of these.
+    habits
+        How each user answers, if not all do alike: `ORDINARY`, `CARELESS` or `BOT`, shape (n_users,).
     """
 
     preferences: CellValues
@@ -39,6 +49,7 @@ class Opinions:
     label_key: np.uint64
     noise_key: np.uint64
     near_threshold: bool = False
+    habits: Labels | None = None
 
     @classmethod
     def drawn(
@@ -48,10 +59,15 @@ class Opinions:
         random: np.random.Generator,
         *,
         near_threshold: bool = False,
+        careless: float = 0.0,
+        bots: float = 0.0,
     ) -> Opinions:
-        """Draw the keys."""
+        """Draw the keys and, where some users answer otherwise than others, who they are."""
         keys = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
-        return cls(preferences, noise_rates, keys[0], keys[1], near_threshold)
+        habits = None
+        if careless or bots:
+            habits = random.choice(3, preferences.shape[0], p=[1 - careless - bots, careless, bots]).astype(np.int8)
+        return cls(preferences, noise_rates, keys[0], keys[1], near_threshold, habits)
 
     def true_labels(self, users: Positions, items: Positions) -> Labels:
         """Return r* at positions that broadcast together."""
@@ -62,11 +78,23 @@ class Opinions:
         keys = self._keys(users, items)
         gamma = self.preferences.cells(users, items)
         true_labels = self._true_labels(keys, gamma)
-        uniforms = cell_uniforms(self.noise_key, keys)
+        wrong = cell_uniforms(self.noise_key, keys) < self._wrong_chances(users, gamma, true_labels)
+        return gamma, true_labels, np.asarray((true_labels == 1) ^ wrong, dtype=np.int8)
+
+    def wrong_chances(self, users: Positions, items: Positions) -> npt.NDArray[np.float64]:
+        """Return how likely what is said is to be wrong, given what is true, at positions that broadcast together."""
+        gamma = self.preferences.cells(users, items)
+        return self._wrong_chances(users, gamma, self._true_labels(self._keys(users, items), gamma))
+
+    def _wrong_chances(self, users: Positions, gamma: npt.NDArray[Any], truth: Labels) -> npt.NDArray[np.float64]:
+        rates = np.where(truth == 1, self.noise_rates.rho01, self.noise_rates.rho10)
         if self.near_threshold:
-            # A number below c times the rate is one that, divided by c, is below the rate.
-            uniforms = uniforms / np.maximum(4 * gamma * (1 - gamma), 1e-12)
-        return gamma, true_labels, self.noise_rates.observe(true_labels, uniforms)
+            rates = rates * (4 * gamma * (1 - gamma))
+        if self.habits is None:
+            return np.asarray(rates, np.float64)
+        habit = self.habits[users]
+        rates = np.where(habit == CARELESS, (1 - _COINS) * rates + _COINS / 2, rates)
+        return np.asarray(np.where(habit == BOT, np.where(truth == 1, 1 - _LIKED_BY_BOTS, _LIKED_BY_BOTS), rates))
 
     def _keys(self, users: Positions, items: Positions) -> npt.NDArray[np.uint64]:
         return cell_keys(users, items, self.preferences.shape[1]).view(np.uint64)

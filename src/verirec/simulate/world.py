@@ -18,7 +18,7 @@ from verirec.exceptions import MemoryBudgetError, PredictionError
 from verirec.formatting import bytes_in_words, html_table, share_in_words
 from verirec.losses import LossLike, NoiseRates, get_loss
 from verirec.randomness import RandomState, as_generator
-from verirec.simulate.opinions import Opinions
+from verirec.simulate.opinions import BOT, CARELESS, Opinions
 
 MOST_FACTORS: Final = 10_000
 """Length of the vectors that preferences and ratings may have."""
@@ -116,6 +116,32 @@ class World:
         preferences, true_labels, noisy_labels = self.opinions.all(users, items)
         propensities = self.propensity_values.cells(users, items)
         return WorldCells(preferences, true_labels, propensities, self._is_observed(users, items), noisy_labels)
+
+    def wrong_chances(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return how likely the labels of single pairs are to be wrong, given what is true of them; shape (n,).
+
+        Examples
+        --------
+        >>> from verirec import simulate
+        >>> world = simulate.world(n_users=40, n_items=60, random_state=0)
+        >>> sorted(set(world.wrong_chances([0] * 60, range(60)).tolist()))
+        [0.1, 0.2]
+        """
+        return self.opinions.wrong_chances(*pair_positions(users, items, (self.n_users, self.n_items)))
+
+    @property
+    def careless_users(self) -> npt.NDArray[np.bool_]:
+        """Which users are careless, shape (n_users,)."""
+        return self._of_habit(CARELESS)
+
+    @property
+    def bot_users(self) -> npt.NDArray[np.bool_]:
+        """Which users are bots, shape (n_users,)."""
+        return self._of_habit(BOT)
+
+    def _of_habit(self, habit: int) -> npt.NDArray[np.bool_]:
+        habits = self.opinions.habits
+        return np.zeros(self.n_users, bool) if habits is None else np.asarray(habits == habit)
 
     @cached_property
     def _log_keys(self) -> npt.NDArray[np.int64]:

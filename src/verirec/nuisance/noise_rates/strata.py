@@ -35,6 +35,15 @@ def score_rows(
     return LabelModel().cross_fit(log, weights, folds, random)
 
 
+def score_levels(log: FeedbackLog, scores: PredictionsLike | None, random: np.random.Generator) -> Array:
+    """As `score_rows`, all rows alike; of levels, how likely a row is to be in the upper half."""
+    if log.levels is not None:
+        # Where about half of the rows are at least as high, a model of two classes has most to tell.
+        below = np.cumsum(np.bincount(log.labels, minlength=len(log.levels)))[:-1] / len(log)
+        log = log.binary(positive_from=log.levels[int(np.argmin(np.abs(below - 0.5))) + 1])
+    return score_rows(log, None, scores, folds=5, random=random)
+
+
 def sort_into_strata(score: Array, strata: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
     """Sort rows into equal parts by their score; each has at least 20 rows."""
     count = min(strata, max(len(score) // 20, 1))

@@ -23,7 +23,7 @@ from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import TransitionMatrix
 from verirec.losses.noise_rates import LATTICE, WEAK_SIGNAL
 from verirec.losses.regions import TransitionRegion
-from verirec.nuisance.noise_rates.strata import score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.strata import score_levels, sort_into_strata
 from verirec.nuisance.noise_rates.transition_forms import band_matrix, ordinal_matrix
 from verirec.randomness import RandomState, as_generator
 
@@ -97,10 +97,7 @@ def _counts(log: FeedbackLog, strata: int, scores: PredictionsLike | None, rando
     """Count rows by stratum and logged level."""
     assert log.levels is not None  # noqa: S101 -- checked above
     random = as_generator(random_state)
-    # Where about half of the rows are at least as high, a model of two classes has most to tell.
-    half = np.abs(np.cumsum(np.bincount(log.labels, minlength=len(log.levels)))[:-1] / len(log) - 0.5)
-    binary = log.binary(positive_from=log.levels[int(np.argmin(half)) + 1])
-    of_row = sort_into_strata(score_rows(binary, None, scores, folds=5, random=random), strata, random)
+    of_row = sort_into_strata(score_levels(log, scores, random), strata, random)
     counts = np.zeros((int(of_row.max()) + 1, len(log.levels)))
     np.add.at(counts, (of_row, log.labels), 1.0)
     return counts
