@@ -9,6 +9,7 @@ third of the users likes nine in ten of what it rates. "threshold": rates of .45
 falling to 0 where they are sure. "alike": rates of .2 and .1 for all.
 
 - Size: p-values of the test in "alike", with groups of users of 2, 5, 20 and 75.
+- Intervals: share of groups whose 95% interval holds their true rate; careless users and others are apart.
 - Curve: share of scores, over the middle nine tenths of the audited rows, at which the true rate is within the 95%
   band of single scores; the score is what the world prefers, and a model's, whose true curve is the mean of the
   pairs' rates.
@@ -62,6 +63,24 @@ def sizes(runs: int) -> Iterator[str]:
         errors = [np.sqrt(level * (1 - level) / runs) for level in (0.01, 0.05, 0.1)]
         told = " | ".join(f"{share:.3f} ({error:.3f})" for share, error in zip(shares, errors, strict=True))
         yield f"| {size} | {told} |"
+
+
+def intervals(runs: int) -> Iterator[str]:
+    for name, parts in (("careless", 1), ("careless", 10), ("alike", 10)):
+        inside: list[list[float]] = [[], []]
+        for seed in range(runs):
+            world, audit = drawn(name, seed)
+            groups = parts * world.careless_users + np.arange(SHAPE[0]) % parts
+            if name == "alike":
+                groups = np.arange(SHAPE[0]) % (2 * parts)
+            found = vr.AuditErrors(user_groups=groups).fit(world.log, audit=audit)
+            low, high = found.interval()
+            careless = (np.array([int(one) for one in found.names]) >= parts) & (name == "careless")
+            for truth, rates in ((1, (0.2, 0.35)), (0, (0.1, 0.3))):
+                true = np.where(careless, rates[1], rates[0])
+                inside[1 - truth].append(float(((low[:, truth] <= true) & (true <= high[:, truth])).mean()))
+        told = " | ".join(f"{np.mean(one):.3f} ({np.std(one) / np.sqrt(runs):.3f})" for one in inside)
+        yield f"| {name} | {2 * parts} | {told} |"
 
 
 def curves(runs: int) -> Iterator[str]:
@@ -162,6 +181,7 @@ def main() -> None:
     print(f"{runs} worlds each; standard errors in brackets\n")
     for head, rows in (
         ("| groups | p <= .01 | p <= .05 | p <= .1 |", sizes(runs)),
+        ("| world | groups | intervals that hold rho01 | that hold rho10 |", intervals(runs)),
         ("| world | score | rho01 within band | rho10 within band |", curves(runs)),
         ("| world | control variate | coverage (s.e.) | bias | sd | mean half-width |", gains(runs)),
     ):

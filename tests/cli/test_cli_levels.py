@@ -190,3 +190,11 @@ def test_what_cannot_be_trained_on_levels_is_refused_in_one_line(run, folder, tm
     assert code == 2
     assert told in errors
     assert len(errors.strip().splitlines()) == 1
+
+
+def test_who_errs_by_strata_of_the_score(run, folder):
+    code, out, _ = run(*asked(folder, "--audit", folder / "audit.csv", "--rates-by", "score", "--json"))
+    assert code == 0
+    groups = json.loads(out)["who_errs"]["groups"]
+    assert len(groups) == 25
+    assert {row["true_label"] for row in groups} == {1, 2, 3, 4, 5}

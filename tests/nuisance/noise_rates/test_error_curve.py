@@ -79,10 +79,20 @@ def test_what_is_expected_of_labels_is_calibrated_on_the_audit():
         assert expected[own].mean() == pytest.approx(truths[own].mean(), abs=0.01)
 
 
+def test_one_score_for_all_pairs_gives_the_rates_of_all():
+    world, audit = drawn(6)
+    curve = vr.AuditErrorCurve().fit(world.log, audit=audit, scores=np.full(world.preferences.shape, 0.4))
+    rows, truths, _ = audit.rows_in(world.log)
+    wrong = (world.log.labels[rows] != truths)[truths == 1].mean()
+    assert curve.rho01([0.4]).values == pytest.approx(wrong, abs=0.01)
+
+
 def test_audits_that_cannot_tell():
     world, audit = drawn(5)
     few = audit.select(np.flatnonzero(audit.true_labels == 1)[:50])
     check_refusal(lambda: vr.AuditErrorCurve().fit(world.log, audit=few), AuditError, "at least 10 audited pairs")
+    same = audit.select(world.log.labels[audit.rows_in(world.log).rows] == 1)
+    check_refusal(lambda: vr.AuditErrorCurve().fit(world.log, audit=same), AuditError, "both logged labels")
     scores = np.full(world.preferences.shape, np.nan)
     with pytest.raises((ParameterError, vr.exceptions.PredictionError)):
         vr.AuditErrorCurve().fit(world.log, audit=audit, scores=scores)

@@ -9,7 +9,7 @@ from scipy.stats import betabinom
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.exceptions import AuditError, ParameterError, SmallAuditWarning
+from verirec.exceptions import AuditError, NoiseRateError, ParameterError, SmallAuditWarning
 from verirec.nuisance.noise_rates.error_groups import differ, draw_together
 
 
@@ -140,6 +140,13 @@ def test_levels_have_a_matrix_a_group():
     assert found.rates.shares.sum(axis=2) == pytest.approx(np.ones((3, 5)))
     assert len(found.to_frame()) == 15
     assert np.abs(found.rates.shares.mean(axis=0) - world.noise.matrix).max() < 0.15
+
+
+def test_groups_that_say_nothing_have_no_rates_to_correct_by():
+    world = vr.simulate.world(60, 80, bots=0.4, observed=0.3, random_state=1)
+    found = vr.AuditErrors(user_groups=world.bot_users).fit(world.log, audit=audit_of(world, 400))
+    with pytest.raises(NoiseRateError, match="must be below 1"):
+        found.noise_rates  # noqa: B018 -- a property
 
 
 def test_all_pairs_are_one_group_where_none_are_named(careless):

@@ -95,19 +95,18 @@ class Curve:
 
     coefficients: Array
     covariance: Array
-    rows: int
 
     @classmethod
     def fitted(cls, logits: Array, labels: Array, weights: Array) -> Curve:
         """Fit to rows; the penalty is that of features of standard deviation 1."""
         features = _features(logits)
         spread = features.std(axis=0)
-        penalty = np.maximum(_PENALTY * spread**2, 1e-6)
+        penalty = np.maximum(_PENALTY * spread**2, 1e-3)
         share = float(np.clip((weights @ labels + 0.5) / (weights.sum() + 1), 0.001, 0.999))
         prior = np.array([logit(share), 0.0, 0.0])
         penalty[0] = _PENALTY
         found: SmallFit = fit_small(features, labels, weights, prior, penalty=penalty)
-        return cls(found.coefficients, found.inverse, len(labels))
+        return cls(found.coefficients, found.inverse)
 
     def at(self, logits: Array) -> Array:
         """Return the chances."""
@@ -264,7 +263,7 @@ class AuditErrorCurve:
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
         rows, truths, chances = audit.rows_in(checked_log(log))
-        _refuse_few(truths)
+        _refuse_few(truths, log.labels[rows])
         scored = score_rows(log, None, scores, folds=5, random=as_generator(self.random_state)).astype(np.float64)
         scale = Scale.of(scored, log.labels)
         said, weights = log.labels[rows], 1 / chances
@@ -286,7 +285,9 @@ class AuditErrorCurve:
         )
 
 
-def _refuse_few(truths: npt.NDArray[np.int8]) -> None:
+def _refuse_few(truths: npt.NDArray[np.int8], said: npt.NDArray[np.int8]) -> None:
+    if said.min() == said.max():
+        raise AuditError(f"an error curve needs audited pairs of both logged labels; all {len(said):,} are {said[0]}")
     likes = int(truths.sum())
     if min(likes, len(truths) - likes) < _FEWEST:
         raise AuditError(

@@ -32,6 +32,7 @@ from scipy.special import betaincinv, gammaln
 from verirec.checks import real_number, whole_number
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.parts import parts_of
 from verirec.exceptions import AuditError
 from verirec.formatting import html_table
 from verirec.losses import AuditOrigin, Corrected, CorrectedLabels, CorrectedLevels, GroupedNoiseRates, NoiseRates
@@ -48,6 +49,8 @@ _LEAST_ROWS: Final = 0.5
 _MOST_ROWS: Final = 1e5
 _HALF: Final = 0.5
 _SHUFFLES: Final = 999
+_CELLS: Final = 1 << 21
+"""Of shuffled labels that are counted at a time."""
 
 
 class GroupTest(NamedTuple):
@@ -301,19 +304,18 @@ def differ(
     observed, shuffled = 0.0, np.zeros(whole_number("shuffles", shuffles))
     for level in np.unique(truths):
         own = np.flatnonzero(truths == level)
-        order = random.permuted(np.tile(own, (shuffles + 1, 1)), axis=1)
-        order[0] = own
-        statistics = _pearson(group[own], said[order], weights[order])
-        observed += statistics[0]
-        shuffled += statistics[1:]
+        groups, labels, each = np.unique(group[own], return_inverse=True)[1], said[own], weights[own]
+        observed += float(_pearson(groups, labels[None], each[None])[0])
+        for part in parts_of(shuffles, size=max(_CELLS // (len(own) * (int(labels.max()) + 1)), 1)):
+            order = random.permuted(np.tile(np.arange(len(own)), (part.stop - part.start, 1)), axis=1)
+            shuffled[part] += _pearson(groups, labels[order], each[order])
     reached = int((shuffled >= observed * (1 - 1e-9) - 1e-12).sum())
     return GroupTest(float(observed), (1 + reached) / (1 + shuffles))
 
 
-def _pearson(group: Numbers, said: Numbers, weights: Array) -> Array:
+def _pearson(groups: Numbers, said: Numbers, weights: Array) -> Array:
     """Return Pearson's statistic of each of b orders, said and weights of shape (b, n)."""
-    groups, columns = np.unique(group, return_inverse=True)[1], int(said.max()) + 1
-    n_groups = int(groups.max()) + 1
+    columns, n_groups = int(said.max()) + 1, int(groups.max()) + 1
     cells = (np.arange(len(said))[:, None] * n_groups + groups) * columns + said
     counts = np.bincount(cells.ravel(), weights.ravel(), minlength=len(said) * n_groups * columns)
     table = counts.reshape(len(said), n_groups, columns)
