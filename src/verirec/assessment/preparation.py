@@ -147,9 +147,9 @@ def _curve(log: FeedbackLog, audit: AuditSample | None) -> ErrorCurve | None:
     """Return how often labels are wrong along a score, where an audit is large enough to tell."""
     if audit is None:
         return None
-    truths = audit.rows_in(log).true_labels
-    likes = int(truths.sum())
-    return AuditErrorCurve().fit(log, audit=audit) if min(likes, len(truths) - likes) >= _ENOUGH else None
+    rows, truths, _ = audit.rows_in(log)
+    enough = min(int((truths == label).sum()) for label in (0, 1)) >= _ENOUGH
+    return AuditErrorCurve().fit(log, audit=audit) if enough and 0 < log.labels[rows].mean() < 1 else None
 
 
 def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:
