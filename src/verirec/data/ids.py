@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from verirec.checks import truth_value
 from verirec.data.cells import checked_positions
 from verirec.data.parts import parts_of
+from verirec.data.text_ids import sorting_keys
 from verirec.exceptions import DataError, IdError, MissingValueError, UnknownIdError
 from verirec.formatting import rows_in_words, short
 
@@ -315,7 +316,8 @@ def _encode_by_dictionary(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32
 
 def _sorted(ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     """Sort distinct ids; give them, and where each went."""
-    order = pc.sort_indices(ids).to_numpy()
+    keys = sorting_keys(ids) if pa.types.is_string(ids.type) else None
+    order = pc.sort_indices(ids).to_numpy() if keys is None else np.argsort(keys)
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
     return ids.take(pa.array(order)), position

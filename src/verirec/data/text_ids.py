@@ -13,6 +13,7 @@ from verirec.data.parts import parts_of
 
 MOST_DIGITS: Final = 18
 """Integers of more are text: not all of 19 digits fit into 64 bits."""
+_KEY_BYTES: Final = 8
 
 
 class TextIds:
@@ -92,3 +93,37 @@ def _plain_length(numbers: npt.NDArray[np.int64]) -> float:
         total += len(sizes) + int((numbers[part] < 0).sum())
         total += sum(int(np.count_nonzero(sizes >= 10**power)) for power in range(1, len(str(largest))))
     return total
+
+
+def sorting_keys(texts: pa.StringArray) -> npt.NDArray[np.uint64] | None:
+    """Return numbers that sort as texts do, none of them missing: the bytes after those that all begin with.
+
+    Returns
+    -------
+    Shape (n,); `None` if texts differ in more than eight bytes, or have bytes of zero.
+
+    Examples
+    --------
+    >>> np.argsort(sorting_keys(pa.array(["user_9", "user_10", "user_"]))).tolist()
+    [2, 1, 0]
+    >>> sorting_keys(pa.array(["user_1", "item_1000"])) is None
+    True
+    """
+    if len(texts) == 0:
+        return None
+    least, largest = (bound.as_py().encode() for bound in pc.min_max(texts).values())
+    pairs = enumerate(zip(least, largest, strict=False))
+    shared = next((place for place, (one, other) in pairs if one != other), min(len(least), len(largest)))
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    starts = ends[:-1] + shared
+    lengths = ends[1:] - starts
+    longest = int(lengths.max())
+    memory = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: ends[-1]]
+    if longest > _KEY_BYTES or not memory[ends[0] :].all():
+        return None
+    padded = np.append(memory, np.zeros(_KEY_BYTES, np.uint8))
+    keys = np.zeros(len(texts), np.uint64)
+    for place in range(longest):
+        keys <<= np.uint64(8)
+        keys |= np.where(lengths > place, padded[starts + place], np.uint8(0))
+    return keys
