@@ -113,14 +113,6 @@ def _label(one: Result) -> str:
     return f"{one.title}, {one.size}{threads}"
 
 
-def _figure(now: Results, case: str, of: str | None = None) -> str:
-    """Show a case's CPU seconds, or their ratio to another contender's, in prose; "?" where it was not measured."""
-    one = now.cases.get(case)
-    if one is None or (of is not None and of not in one.rounds):
-        return "?"
-    return number(one.least(one.ours, "cpu") if of is None else one.ratio(of, "cpu"))
-
-
 def _ratio(now: Results, case: str, one: str, other: str) -> str:
     """Show the ratio of two contenders' CPU seconds, whichever is judged."""
     found = now.cases.get(case)
@@ -146,7 +138,6 @@ def rendered(template: str, now: Results, before: Results | None) -> str:
         targets=target_table(now, comparable),
         goals=goals(now, comparable),
         table=lambda group: group_table(now, comparable, group),
-        figure=partial(_figure, now),
         ratio=partial(_ratio, now),
         nanoseconds=partial(_nanoseconds, now),
     )

@@ -143,6 +143,7 @@ def _case(
         f"{rows / 1e6:g} million rows",
         {contender: prepared(route) for contender, route in ({"read_log": ours} | routes).items()},
         targets,
+        rounds=3 if rows > 5_000_000 else 7,
         apart=True,
         large=rows > 5_000_000,
     )

@@ -77,7 +77,7 @@ def _race(size: str, of: str, times: float, rounds: int) -> Case:
 
 
 CASES = [
-    _race("coat", "Coat, 6,960 rows", 60, 5),
+    _race("coat", "Coat, 6,960 rows", 60, 15),
     _race("music", "15,400 x 1,000, 308,010 rows", 35, 3),
     _race("kuairec", "7,000 x 10,000, 1,046,853 rows", 30, 2),
     Case(
