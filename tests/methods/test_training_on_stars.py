@@ -324,6 +324,18 @@ NEARLY = (0.2 + 1e-7 * (np.eye(5) - 0.2)).tolist()
             "condition number of 1e\\+07",
         ),
         (
+            lambda log: catalogue["ome-ips"]().fit(
+                log, noise_rates=BAND, propensities=vr.LevelPropensity([0.1, 0.2, 0.2, 0.3, 0.3])
+            ),
+            ParameterError,
+            "ome-ips corrects labels and not their weights: LevelPropensity",
+        ),
+        (
+            lambda log: catalogue["ome"]().fit(log, noise_rates=vr.TransitionRegion((BAND,), "band", 0.3)),
+            ParameterError,
+            "training needs one TransitionMatrix",
+        ),
+        (
             lambda log: catalogue["ome"](correction="forward").fit(log, noise_rates=BAND),
             ParameterError,
             'correction="forward" is of chances: for head="ordinal"',

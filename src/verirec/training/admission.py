@@ -11,6 +11,8 @@ from verirec.estimation.gathering import noise_from_audit as noise_from_audit
 from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable
 from verirec.exceptions import LabelError, ParameterError
 from verirec.losses import TransitionRegion
+from verirec.nuisance.propensities import Propensities
+from verirec.nuisance.propensities.by_level import TrueLevelPropensities
 from verirec.training.heads import HEADS as HEADS
 from verirec.training.heads import Head as Head
 from verirec.training.heads import make_head
@@ -56,4 +58,13 @@ def insist_on_noise(name: str, log: FeedbackLog) -> None:
         raise ParameterError(
             f"{name} corrects for noise between levels, which a log alone does not tell: give noise_rates, a "
             "TransitionMatrix, or an audit"
+        )
+
+
+def refuse_true_levels(settings: TrainingSettings, propensities: Propensities) -> None:
+    """Raise where noise is corrected and rows are weighted by what nobody knows of a noisy row: its true level."""
+    if settings.correction != "none" and isinstance(propensities, TrueLevelPropensities):
+        raise ParameterError(
+            f"{settings.name} corrects labels and not their weights: LevelPropensity, by the true level, is for "
+            "training without a correction, and for estimates"
         )

@@ -17,7 +17,7 @@ from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
-from verirec.training.admission import Head, admitted, insist_on_noise, noise_from_audit
+from verirec.training.admission import Head, admitted, insist_on_noise, noise_from_audit, refuse_true_levels
 from verirec.training.data import TrainingData
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
@@ -95,6 +95,7 @@ def prepare(
     rates, head = admitted(settings, log, noise_rates)
     refuse_weights(log, [f"training by {settings.name}"])
     fitted = as_propensities(_model(log) if propensities is None else propensities, log)
+    refuse_true_levels(settings, fitted)
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
     if audit is not None:
