@@ -65,7 +65,7 @@ def accuracy(data: Path, seeds: int) -> None:
             tried = {key: rmse(fit(train, valid), valid) for key, fit in fits.items()} if len(fits) > 1 else {}
             best = min(tried, key=tried.__getitem__) if tried else next(iter(fits))
             found.setdefault(name, []).append(rmse(fits[best](rest, test), test))
-            print(f"seed {seed}  {name:<22}{found[name][-1]:.4f}  {best}", flush=True)
+            print(f"seed {seed}  {name:<24}{found[name][-1]:.4f}  {best}", flush=True)
     print(f"\n{'test RMSE':<24}{'mean':>8}{'s.e.':>8}")
     for name, values in found.items():
         print(f"{name:<24}{np.mean(values):>8.4f}{np.std(values, ddof=1) / len(values) ** 0.5:>8.4f}")
@@ -145,7 +145,10 @@ def speed(rounds: int) -> None:
                     best[who] = [min(pair) for pair in zip(best.get(who, least), least, strict=True)]
             shown = "   ".join(f"{who} {wall:.4f} ({cpu:.4f})" for who, (wall, cpu) in best.items())
             ratios = [one / two for one, two in zip(best["ours"], best["implicit's"], strict=True)]
-            print(f"{name:<16}{method:<4}{factors:>3} factors   {shown}   ratio {ratios[0]:.2f} ({ratios[1]:.2f})")
+            print(
+                f"{name:<16}{method:<4}{factors:>3} factors   {shown}   ratio {ratios[0]:.2f} ({ratios[1]:.2f})",
+                flush=True,
+            )
 
 
 def drawn_log(n_users: int, n_items: int, rows: int) -> Log:
