@@ -44,7 +44,12 @@ class Change:
 
 
 def change(old: Result, new: Result, same_machine: bool) -> Change | None:
-    """Compare a case, by wall time if that was asked of it; nothing, where there is nothing to compare it by."""
+    """Compare a case, by wall time if that was asked of it; nothing, where there is nothing to compare it by.
+
+    A contender of another name does other work.
+    """
+    if new.ours not in old.rounds:
+        return None
     shared = [name for name in list(new.rounds)[1:] if name in old.rounds]
     if not shared and not same_machine:
         return None

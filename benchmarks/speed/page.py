@@ -63,15 +63,17 @@ class Goal:
 def goals(now: Results, before: Results | None) -> list[Goal]:
     """Return all targets, in the order of the cases."""
     return [
-        Goal(one, target, one.figure(target), _earlier(before, one.name, target))
+        Goal(one, target, one.figure(target), _earlier(before, one, target))
         for one in now.cases.values()
         for target in one.targets
     ]
 
 
-def _earlier(before: Results | None, name: str, target: Target) -> float | None:
-    found = None if before is None else before.cases.get(name)
-    return None if found is None or (target.of is not None and target.of not in found.rounds) else found.figure(target)
+def _earlier(before: Results | None, now: Result, target: Target) -> float | None:
+    found = None if before is None else before.cases.get(now.name)
+    if found is None or now.ours not in found.rounds or (target.of is not None and target.of not in found.rounds):
+        return None
+    return found.figure(target)
 
 
 def _table(head: list[str], rows: Iterator[list[str]]) -> str:

@@ -164,6 +164,15 @@ def test_a_change_is_told_from_noise():
     assert "slower" in table(changes(old, new)).splitlines()[1]
 
 
+def test_contenders_of_other_names_are_not_compared():
+    old, new = results(result([1.0])), results(result([0.5]))
+    new.cases["group/one"].rounds["fewer"] = new.cases["group/one"].rounds.pop("ours")
+    assert verdicts(old, new) == {}
+    target = Target(2.0)
+    goals = page.goals(results(replace(new.cases["group/one"], targets=[target])), old)
+    assert [(one.now, one.before) for one in goals] == [(0.5, None)]
+
+
 def test_beside_a_contender_a_slow_day_is_no_change():
     old, new = results(result([1.0, 1.0], [2.0, 2.0])), results(result([1.5, 1.5], [3.0, 3.0]))
     assert verdicts(old, new) == {"group/one": "same"}
