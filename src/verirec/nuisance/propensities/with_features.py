@@ -196,7 +196,7 @@ class FeatureFit:
         tolerance: float = 1e-6,
         kind: type[np.floating[Any]] = np.float64,
     ) -> Array:
-        """Solve with the Hessian, by conjugate gradients that start from `roughly`; `kind` as in `over_grid`."""
+        """Solve with the Hessian, by conjugate gradients that `roughly` steers; `kind` as in `over_grid`."""
 
         def times_hessian(vector: Array) -> Array:
             product = self.over_grid(_bent, vector, kind=kind)
