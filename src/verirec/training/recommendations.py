@@ -104,22 +104,21 @@ def top_items(
     """
     positions, scores = np.empty((len(users), k), np.int64), np.empty((len(users), k), np.float32)
     by_product = isinstance(model, FactorModel) and model.dim and model.covariates is None
-    products = _Products(model) if by_product else None  # type: ignore[arg-type]
+    products = _Products(model, users) if by_product else None  # type: ignore[arg-type]
     height, workers = max(1, _BLOCK // n_items), 1 if products is None else torch.get_num_threads()
 
     def work(first: int) -> None:
-        scorer = _AnyModel(model, n_items) if products is None else copy.copy(products)
+        scorer = _AnyModel(model, users, n_items) if products is None else copy.copy(products)
         for start in range(first * height, len(users), workers * height):
             part = slice(start, start + height)
-            asked = torch.as_tensor(np.ascontiguousarray(users[part], dtype=np.int64))
             with torch.no_grad():
-                block = scorer.block(asked)
+                block = scorer.block(part)
                 if rated is not None:
                     rows, items = (torch.as_tensor(side.astype(np.int64)) for side in rated[users[part]].nonzero())
                     block[rows, items] = -torch.inf
                 best, where = first_best(block, k)
                 where[torch.isneginf(best)] = -1
-                positions[part], scores[part] = where.numpy(), scorer.logits(best, asked).numpy()
+                positions[part], scores[part] = where.numpy(), scorer.logits(best, part).numpy()
 
     if products is None:
         work(0)
@@ -131,47 +130,54 @@ def top_items(
 
 
 class _AnyModel:
-    """Scores of any model."""
+    """Scores of any model, for parts of the users that are asked for."""
 
-    def __init__(self, model: Model, n_items: int) -> None:
-        self.model, self.items = model, torch.arange(n_items)
+    def __init__(self, model: Model, users: npt.NDArray[Any], n_items: int) -> None:
+        self.model, self.users, self.items = model, _positions(users), torch.arange(n_items)
 
-    def block(self, users: Tensor) -> Tensor:
-        return self.model.grid(users, self.items).float().contiguous()
+    def block(self, part: slice) -> Tensor:
+        return self.model.grid(self.users[part], self.items).float().contiguous()
 
-    def logits(self, best: Tensor, users: Tensor) -> Tensor:
+    def logits(self, best: Tensor, part: slice) -> Tensor:
         return best
 
 
 class _Products:
     """Scores of a factor model by one matrix product: item constants are a factor, user constants come last.
 
-    A copy has the same factors and, from its first block on, memory of its own.
+    Only the factors of users that are asked for are gathered, so that few of many cost little. A copy has the same
+    factors and, from its first block on, memory of its own.
     """
 
-    def __init__(self, model: FactorModel) -> None:
+    def __init__(self, model: FactorModel, asked: npt.NDArray[Any]) -> None:
+        who = _positions(asked)
         with torch.no_grad():
-            users: list[Tensor] = [model.user_factors]
+            users: list[Tensor] = [model.user_factors[who]]
             items: list[Tensor] = [model.item_factors]
             if model.user_features is not None and model.item_features is not None:
-                users.append(model.user_features @ model.interactions)
+                users.append(model.user_features[who] @ model.interactions)
                 items.append(model.item_features)
             if model.has_item_part:
-                users.append(torch.ones(model.shape[0], 1))
+                users.append(torch.ones(len(who), 1))
                 items.append(model.of_items()[:, None])
             self.users, self.items = torch.cat(users, 1), torch.cat(items, 1)
-            self.of_users = model.of_users() if model.has_user_part else torch.zeros(model.shape[0])
+            self.of_users = model.of_users()[who] if model.has_user_part else torch.zeros(len(who))
             if model.constants:
                 self.of_users = self.of_users + model.constant
         self.memory = torch.empty(0)
 
-    def block(self, users: Tensor) -> Tensor:
+    def block(self, part: slice) -> Tensor:
+        users = self.users[part]
         if len(self.memory) != len(users):
             self.memory = torch.empty(len(users), len(self.items))
-        return torch.mm(self.users[users], self.items.T, out=self.memory)
+        return torch.mm(users, self.items.T, out=self.memory)
 
-    def logits(self, best: Tensor, users: Tensor) -> Tensor:
-        return best + self.of_users[users, None]
+    def logits(self, best: Tensor, part: slice) -> Tensor:
+        return best + self.of_users[part, None]
+
+
+def _positions(users: npt.NDArray[Any]) -> Tensor:
+    return torch.as_tensor(np.ascontiguousarray(users, dtype=np.int64))
 
 
 def first_best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
