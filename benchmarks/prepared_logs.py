@@ -1,15 +1,17 @@
 """CPU time and memory of work on prepared logs, beside polars' streaming sort of the same files.
 
     .venv/bin/python benchmarks/prepared_logs.py FOLDER [--rows 10000000] [--users 300000] [--items 30000]
-        [--memory 2GB] [--sample 10000000]
+        [--memory 2GB] [--sample 10000000] [--job estimate]
 
 Ratings are written to FOLDER in parts of two million rows, and sorted, prepared and judged there, each by a process of
-its own; FOLDER is left with all that was written. Prints a line a job: CPU seconds, and the most memory resident.
+its own; FOLDER is left with all that was written. Prints a line of JSON a job: CPU seconds, and the most memory
+resident. Those that docs/scale.md tells of are in benchmarks/scale/prepared.json (`benchmarks.scale.prepared`).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
@@ -59,16 +61,24 @@ def prepare(options) -> None:
     )
 
 
+def recommender(log, seed) -> vr.Factors:
+    """Make factors, which know nothing of the log."""
+    random = np.random.default_rng(seed)
+    sides = (random.normal(0, 0.15, (size, FACTORS)).astype(np.float32) for size in log.shape)
+    return vr.Factors(*sides, link="logistic")
+
+
 def estimate(options) -> None:
     log = vr.scan_log(options.folder / "log", memory=options.memory)
-    random = np.random.default_rng(0)
-    sides = (random.normal(0, 0.3, (size, FACTORS)).astype(np.float32) for size in log.shape)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # These factors know nothing of the log.
-        vr.estimate(vr.Factors(*sides, link="logistic"), log, sample=options.sample)
+    vr.estimate(recommender(log, 0), log, sample=options.sample)
 
 
-JOBS = {"ratings": ratings, "polars": polars_sort, "prepare": prepare, "estimate": estimate}
+def assess(options) -> None:
+    log = vr.scan_log(options.folder / "log", memory=options.memory)
+    vr.assess(log, {"a": recommender(log, 0), "b": recommender(log, 1)}, sample=options.sample)
+
+
+JOBS = {"ratings": ratings, "polars": polars_sort, "prepare": prepare, "estimate": estimate, "assess": assess}
 
 
 def main() -> None:
@@ -84,9 +94,12 @@ def main() -> None:
         for job in JOBS:
             subprocess.run([sys.executable, __file__, *sys.argv[1:], "--job", job], check=True)
         return
+    warnings.simplefilter("ignore")
     JOBS[options.job](options)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(f"{options.job:10} {used.ru_utime + used.ru_stime:8.1f} CPU s {used.ru_maxrss / 1024:8.0f} MB", flush=True)
+    found = {name: value for name, value in vars(options).items() if name != "folder"}
+    found |= {"cpu": round(used.ru_utime + used.ru_stime, 1), "megabytes": used.ru_maxrss // 1024}
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

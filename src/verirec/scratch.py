@@ -85,6 +85,11 @@ def limit_memory(memory: int) -> None:
     _KEEPER.limit(memory)
 
 
+def memory_limit() -> int | None:
+    """Return what long arrays were bounded by; `None` where nothing is."""
+    return _KEEPER.memory
+
+
 def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
     """Map a file that is not empty; its pages leave memory where they are too many."""
     with file.open("r+b" if writable else "rb") as opened:
@@ -93,10 +98,19 @@ def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
     return found
 
 
-def long_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+def long_array(
+    shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, together: int = 1
+) -> npt.NDArray[Any]:
     """Make an array to be filled: an ordinary one or, where memory is limited and it is long, one in a temporary file.
 
     The file has no name: the system frees it with the array.
+
+    Parameters
+    ----------
+    shape, dtype
+        As of `numpy.empty`.
+    together
+        How many of its kind there are at once: they are long if all of them together are.
 
     Examples
     --------
@@ -104,7 +118,7 @@ def long_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) 
     (3,)
     """
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if _KEEPER.memory is None or size <= _KEEPER.memory // _SHARE_OF_ARRAY:
+    if size == 0 or _KEEPER.memory is None or size * together <= _KEEPER.memory // _SHARE_OF_ARRAY:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
         file.truncate(size)

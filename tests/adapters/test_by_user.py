@@ -35,3 +35,29 @@ def test_what_is_not_known_gets_the_mean(monkeypatch, most):
 def test_a_model_that_knows_nothing_is_refused():
     with pytest.raises(UnknownIdError, match=r"a model scores no pair of the log: .* users \(first: 0\)"):
         by_user.scores_by_user(lambda users: np.full((len(users), 4), np.nan), LOG, "a model")
+
+
+@pytest.mark.parametrize("lacking", [2, 5])
+def test_users_that_a_model_says_it_lacks_are_counted_on_large_grids_too(monkeypatch, lacking):
+    monkeypatch.setattr(by_user, "MOST_STORED", 1)
+    monkeypatch.setattr(by_user, "_LOOKED_AT", 1)
+    holes, known = SCORES.copy(), np.ones(6, bool)
+    holes[6 - lacking :], known[6 - lacking :] = np.nan, False
+    with pytest.warns(ColdStartWarning, match=rf"{4 * lacking} of 24 pairs \({lacking} users and 0 items"):
+        found = by_user.scores_by_user(lambda users: holes[users], LOG, "a model", known)
+    values = as_predictions(found, *LOG.shape)
+    assert values.at([5, 0], [0, 1]) == pytest.approx([SCORES[0].mean(), SCORES[0, 1]])
+
+
+def test_the_first_user_that_a_large_model_turns_out_to_lack_is_told_once(monkeypatch, recwarn):
+    monkeypatch.setattr(by_user, "MOST_STORED", 1)
+    monkeypatch.setattr(by_user, "_LOOKED_AT", 1)
+    holes = SCORES.copy()
+    holes[3:] = np.nan
+    values = as_predictions(by_user.scores_by_user(lambda users: holes[users], LOG, "a model"), *LOG.shape)
+    assert not recwarn.list
+    for user in (1, 4, 5):
+        values.at([user], [0])
+    assert [str(one.message) for one in recwarn.list] == [
+        "a model does not score some users of the log (first: 4), which it may not know: they get its mean score"
+    ]

@@ -14,7 +14,6 @@ import verirec as vr
 from verirec.data.cells import CellValues, DenseCells
 from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
-from verirec.estimation import log_ranking
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.places import places
 from verirec.exceptions import GridSizeError, PredictionError, PropensityError
@@ -231,11 +230,11 @@ def test_users_ranked_beyond_the_cap_stand_for_the_others():
     assert not np.isfinite(some.above[~of_ranked]).any()
 
 
-def test_a_ranking_of_some_users_is_estimated_without_bias_and_with_its_own_error(monkeypatch):
+def test_a_ranking_of_some_users_is_estimated_without_bias_and_with_its_own_error():
     world = vr.simulate.world(3_000, 40, observed=0.3, random_state=0)
     everyone = vr.estimate_ranking(world.preferences, world.log, propensities=world.propensity_values)
-    monkeypatch.setattr(log_ranking, "places", partial(places, max_cells=750 * 40))
-    some = vr.estimate_ranking(world.preferences, world.log, propensities=world.propensity_values)
+    known = {"propensities": world.propensity_values}
+    some = vr.estimate_ranking(world.preferences, world.log, max_scores=750 * 40, **known)
     assert some["auc"].value == everyone["auc"].value
     for name in ("dcg@5", "ndcg@5", "precision@5", "recall@5"):
         # A quarter of the users: twice the error, of which that of everyone is a part.

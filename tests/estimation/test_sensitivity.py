@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import product
 
 import numpy as np
@@ -154,6 +155,19 @@ def test_with_right_propensities_the_range_is_the_self_normalised_estimate(world
         gamma, low, high = ranges[recommender][0]
         expected = vr.estimate(f, world.log, estimators=name, **options)[name].value
         assert (gamma, low, high) == (1, pytest.approx(expected, abs=1e-12), pytest.approx(expected, abs=1e-12))
+
+
+def test_the_range_of_a_long_log_is_that_of_a_short_one_but_for_a_little(world, recommenders, monkeypatch):
+    """Classes are so narrow that where weights switch inside of one hardly counts; they never go beyond the range."""
+    monkeypatch.setattr(import_module("verirec.estimation.sensitivity"), "_EXACT_ROWS", 10)
+    close = vr.sensitivity(recommenders, world.log, propensities=world.propensity_values, noise_rates=RATES)
+    monkeypatch.undo()
+    exact = vr.sensitivity(recommenders, world.log, propensities=world.propensity_values, noise_rates=RATES)
+    for name, ranges in exact.propensity_ranges.items():
+        for (gamma, low, high), (_, near_low, near_high) in zip(ranges, close.propensity_ranges[name], strict=True):
+            assert (near_low, near_high) == pytest.approx((low, high), abs=1e-6), gamma
+            assert near_low >= low - 1e-12
+            assert near_high <= high + 1e-12
 
 
 def test_row_weights_count_in_the_range_as_they_do_in_the_estimate(world, recommenders):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from verirec.nuisance.small_logistic import fit_small
+from verirec.nuisance import small_logistic
+from verirec.nuisance.small_logistic import SmallRows, fit_small, fit_small_parts
 
 
 def test_it_maximises_the_penalised_likelihood():
@@ -45,3 +46,16 @@ def test_a_curve_of_rare_likes_is_fitted_to_its_end(seed):
     found = fit_small(features, labels, weights, prior)
     left = features.T @ (weights * (labels - found.liked)) - (found.coefficients - prior)
     np.testing.assert_allclose(left, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("glance", [1_000, 10**6])
+def test_parts_of_a_long_log_have_the_coefficients_of_the_whole(monkeypatch, glance):
+    monkeypatch.setattr(small_logistic, "_GLANCE", glance)
+    random, prior = np.random.default_rng(5), np.array([0.0, 1.0, 0.0])
+    features = np.column_stack([np.ones(200_000), random.normal(size=(200_000, 2))])
+    labels = (random.random(200_000) < 0.3 + 0.2 * (features[:, 1] > 0)) * 1.4 - 0.2
+    rows = SmallRows(features, labels, random.uniform(0.5, 2, 200_000))
+    whole = fit_small(*rows, prior)
+    found, inverse = fit_small_parts(lambda at: SmallRows(*(column[at] for column in rows)), 200_000, prior)
+    assert found == pytest.approx(whole.coefficients, abs=1e-8)
+    assert inverse == pytest.approx(whole.inverse, rel=1e-6)

@@ -30,4 +30,4 @@ def read(model: Any, log: FeedbackLog, extras: Extras) -> Adapted:
                 found[line, there] = scores[items[there]]
         return found
 
-    return scores_by_user(score, log, source)
+    return scores_by_user(score, log, source, users >= 0)

@@ -33,4 +33,4 @@ def read(model: Any, log: FeedbackLog, extras: Extras) -> Adapted:
             found[np.ix_(known, items >= 0)] = scores[:, items[items >= 0]]
         return found
 
-    return scores_by_user(score, log, source)
+    return scores_by_user(score, log, source, users >= 0)

@@ -37,4 +37,4 @@ def read(model: Any, log: FeedbackLog, extras: Extras) -> Adapted:
             found[lines[columns >= 0], columns[columns >= 0]] = told["score"].to_numpy()[columns >= 0]
         return found
 
-    return scores_by_user(score, log, source)
+    return scores_by_user(score, log, source, users >= 0)

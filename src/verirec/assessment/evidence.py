@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +38,8 @@ from verirec.nuisance.surveys import SurveySample
 Array = npt.NDArray[np.float64]
 
 RANGE_SAMPLE: Final = 4_000_000
+_RANKED: Final = 400
+"""Scores that are ranked for each pair of a sample: a metric of users needs many of them, and each has all items."""
 SURVEYED: Final = ("survey", "survey-ppi")
 ESTIMATE_OF_BASIS: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
@@ -125,17 +128,27 @@ class Evidence:
 
     def by_labels(self, losses: Sequence[Losses]) -> list[dict[str, Any]]:
         """Judge by the survey or, without one, by the range: each of `losses` by name of the estimator."""
-        options: dict[str, Any] = {"exclude": self.exclude, "sample": self.sample, "seed": drawn_seed(self.seed)}
         if self.survey is not None:
-            options |= {"confidence": self.confidence, "audited": self.pairs.audited}
+            options: dict[str, Any] = {"confidence": self.confidence, "audited": self.pairs.audited}
+            options |= {"exclude": self.exclude, "sample": self.sample, "seed": drawn_seed(self.seed)}
             return survey_results(losses, SURVEYED, self.survey, self.pairs.log, self.noise, **options)
         if self.basis != "range":
             return [{} for _ in losses]
+        return [{"range": one} for one in judge_by_range(self._range, losses, self.confidence)]
+
+    @cached_property
+    def _range(self) -> RangeProblem:
+        """What the log alone says of labels."""
         # A range is wide: a sample of a large grid, whose error is in the interval, serves it as well as all pairs.
-        if self.sample is None and self.pairs.log.n_cells > RANGE_SAMPLE:
-            options["sample"] = RANGE_SAMPLE
-        problem = RangeProblem.of(self.pairs, self.selection, self.noise, **options)
-        return [{"range": one} for one in judge_by_range(problem, losses, self.confidence)]
+        large = self.sample is None and self.pairs.log.n_cells > RANGE_SAMPLE
+        return RangeProblem.of(
+            self.pairs,
+            self.selection,
+            self.noise,
+            exclude=self.exclude,
+            sample=RANGE_SAMPLE if large else self.sample,
+            seed=drawn_seed(self.seed),
+        )
 
     def liked(self) -> Estimate | EstimateRange:
         """Estimate the share of liked pairs: the mean of a "loss" that counts a liked pair as 1."""
@@ -191,6 +204,7 @@ class Evidence:
                 exclude=None if self.survey is None else self.exclude,
                 k=self.depth,
                 confidence=self.confidence,
+                max_scores=None if self.sample is None else _RANKED * self.sample,
             )
         # The conclusions say that the rates do not fit.
         return None

@@ -99,8 +99,11 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         logged labels than a coin.
     k
         Depth of the ranking metrics.
-    propensities, loss, confidence, clip, sample, random_state, engine
+    propensities, loss, confidence, clip, random_state, engine
         As in `estimate`.
+    sample
+        As in `estimate`; where users with rows have more than 400 times as many scores, a random part of these users
+        is ranked.
     truth
         True inaccuracies by recommender, where a simulated world knows them.
     progress

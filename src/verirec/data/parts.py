@@ -86,6 +86,28 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     return sums
 
 
+def totals_by_pair(
+    users: npt.NDArray[np.integer[Any]],
+    items: npt.NDArray[np.integer[Any]],
+    values: Callable[[slice], npt.NDArray[Any]],
+    shape: tuple[int, int],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Add values of pairs, given part by part, up by user and by item: nothing of their length is made.
+
+    Examples
+    --------
+    >>> by_user, by_item = totals_by_pair(np.array([0, 1]), np.array([2, 2]), lambda part: np.ones(2)[part], (2, 3))
+    >>> by_user.tolist(), by_item.tolist()
+    ([1.0, 1.0], [0.0, 0.0, 2.0])
+    """
+    by_user, by_item = np.zeros(shape[0]), np.zeros(shape[1])
+    for part in parts_of(len(users), size=max(_TOTALLED, 4 * max(shape))):
+        own = values(part)
+        by_user += np.bincount(users[part], weights=own, minlength=shape[0])
+        by_item += np.bincount(items[part], weights=own, minlength=shape[1])
+    return by_user, by_item
+
+
 def counts(positions: npt.NDArray[np.integer[Any]], size: int) -> npt.NDArray[np.int64]:
     """Count how often each position occurs, shape (size,), without a copy of all positions.
 

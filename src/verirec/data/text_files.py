@@ -96,9 +96,21 @@ class TextLayout:
         ids = [as_read[str(name)] for name in (settled.user, settled.item)]
         return cls(settled, ids, [as_read[name] for name in settled.names()], read, parse)
 
-    def options(self, id_type: pa.DataType, others: pa.DataType | None = None) -> dict[str, Any]:
-        """Return Arrow's options of reading, for ids of this type; the types of the others are inferred, or given."""
+    def options(
+        self, id_type: pa.DataType, others: pa.DataType | None = None, *, text: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Return Arrow's options of reading, for ids of this type; the types of the others are inferred, or given.
+
+        Parameters
+        ----------
+        id_type, others
+            Types of the ids, and of all other columns if they are to have one.
+        text
+            Columns to read as text, by the names that their roles have.
+        """
         types = {} if others is None else dict.fromkeys(self.columns, others)
+        as_read = dict(zip(self.roles.names(), self.columns, strict=True))
+        types |= {as_read[name]: pa.string() for name in text}
         convert = pyarrow.csv.ConvertOptions(
             include_columns=self.columns,
             column_types=types | dict.fromkeys(self.ids, id_type),

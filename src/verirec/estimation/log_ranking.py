@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from verirec.data.cells import CellValues
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import within_range
 from verirec.estimation.gathering import logged_pairs, noise_in_hand
@@ -17,11 +19,22 @@ from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.places import places
-from verirec.estimation.ranking_formulas import Metric, at_depth, auc, largest
+from verirec.estimation.ranking_formulas import Metric, at_depth, auc, auc_by_rates, largest
 from verirec.estimation.rows import Rows
+from verirec.estimation.score_classes import ScoreClasses
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
-from verirec.losses import NoiseRegion
-from verirec.nuisance.noise_rates import AuditSample
+from verirec.losses import NoiseRates, NoiseRegion
+
+if TYPE_CHECKING:
+    from verirec.data.cells import CellValues
+    from verirec.data.feedback_log import FeedbackLog
+    from verirec.nuisance.noise_rates import AuditSample
+
+Array = npt.NDArray[np.float64]
+
+_TINY: Final = 1e-12
+_FEWEST: Final = 1e-9
+"""Share of liked pairs, or of others, below which there are none."""
 
 
 def ranking_by_log(
@@ -34,38 +47,52 @@ def ranking_by_log(
     *,
     only: list[str] | None = None,
     audit: AuditSample | None = None,
+    max_scores: int | None = None,
 ) -> dict[str, Any]:
     """Go by the log, and by what is known of its selection and noise; all metrics, or some.
 
     With an audit its true labels are in them, and any noise rates will do: of a region none are needed.
     """
     refuse_weights(log, ["ranking estimates"])
-    pairs, nothing = logged_pairs(log, propensities, audit), np.zeros(len(log))
+    pairs, nothing = logged_pairs(log, propensities, audit), np.broadcast_to(0.0, len(log))
     warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
     noise = noise_in_hand(noise, pairs, audit)
-    formulas = _formulas(values, log, depths)
+    formulas, classes = _formulas(values, log, depths, max_scores)
     facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log), "source": source}
 
-    def at(rates: Rates | None) -> dict[str, Estimate]:
+    asked = list(formulas) if only is None else only
+
+    def at(rates: Rates | None, names: list[str]) -> dict[str, Estimate]:
         rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
         _refuse_one_class(rows)
-        names = formulas if only is None else only
+        found: dict[str, Estimate] = {}
         with one_product_thread():
-            return {name: judge_metric(formulas[name], rows, level, facts) for name in names}
+            for name in names:
+                dcg = found.get(name.removeprefix("n"))
+                # At one depth, a part of DCG.
+                found[name] = (
+                    judge_metric(formulas[name], rows, level, facts) if dcg is None else _times(dcg, name, log)
+                )
+        return found
 
     if isinstance(noise, NoiseRegion) and audit is None:
-        return dict(_over_region(lambda rates: _bounded(at(rates), log), noise))
+        plain = Rows(pairs, nothing, nothing, pairs.labels(None))
+        points = [rates for rates in noise.lattice if _fits(_share(plain, rates))]
+        auc_at = None if classes is None else auc_by_rates(plain, classes)
+        return dict(_over_region(lambda rates, names: _bounded(at(rates, names), log), points, asked, auc_at))
     rates = None if isinstance(noise, NoiseRegion) else noise
-    found = at(rates)
+    found = at(rates, asked)
     warn_of_unweighted_audit(fitted, rates)
     _warn_if_impossible(found)
     return dict(_bounded(found, log))
 
 
-def _formulas(values: CellValues, log: FeedbackLog, depths: list[int]) -> dict[str, Metric]:
-    """Return the metrics as functions of the rows."""
-    standing = places(values, log, max(depths))
+def _formulas(
+    values: CellValues, log: FeedbackLog, depths: list[int], max_scores: int | None
+) -> tuple[dict[str, Metric], ScoreClasses | None]:
+    """Return the metrics as functions of the rows, and the rows in the order of their scores."""
+    standing = places(values, log, max(depths), max_cells=max_scores)
     in_top = int(np.isfinite(standing.above).sum())
     if in_top < FEW:
         warn_caller(
@@ -74,38 +101,103 @@ def _formulas(values: CellValues, log: FeedbackLog, depths: list[int]) -> dict[s
             OverlapWarning,
         )
     found: dict[str, Metric] = {}
-    if not values.ranks_only:
-        own = values.at(log.users, log.items)
-        found["auc"] = lambda rows: auc(rows, own)
+    classes = None if values.ranks_only else ScoreClasses.of(_scores(values, log))
+    if classes is not None:
+        found["auc"] = partial(auc, classes=classes)
     for depth in depths:
         found |= at_depth(depth, standing)
-    return found
+    return found, classes
+
+
+def _scores(values: CellValues, log: FeedbackLog) -> Array:
+    if not values.parallel:
+        return values.at(log.users, log.items)
+    return filled(lambda at: values.cells(log.users[at], log.items[at]), len(log))
+
+
+def _times(dcg: Estimate, name: str, log: FeedbackLog) -> Estimate:
+    """Return NDCG at the depth of a DCG."""
+    factor = 1 / largest(name.removeprefix("n"), log.n_items)
+    low, high = dcg.interval
+    parts = {source: factor**2 * part for source, part in dcg.diagnostics["variance"].items()}
+    return replace(
+        dcg,
+        value=factor * dcg.value,
+        standard_error=factor * dcg.standard_error,
+        interval=(factor * low, factor * high),
+        diagnostics=dcg.diagnostics | {"variance": parts},
+    )
 
 
 def _bounded(found: dict[str, Estimate], log: FeedbackLog) -> dict[str, Estimate]:
     return {name: within_range(one, largest(name, log.n_items)) for name, one in found.items()}
 
 
-def _over_region(at: Callable[[Rates], dict[str, Estimate]], region: NoiseRegion) -> dict[str, EstimateRange]:
-    """Look all over the region: ratios may peak inside."""
-    points = []
-    for rates in region.lattice:
-        try:
-            points.append(at(rates))
-        except NoiseRateError:
-            # Rates under which nobody, or everybody, would like everything are not those of this log.
-            continue
+def _over_region(
+    at: Callable[[Rates, list[str]], dict[str, Estimate]],
+    points: Sequence[NoiseRates],
+    names: list[str],
+    auc_at: Callable[[NoiseRates], float] | None,
+) -> dict[str, EstimateRange]:
+    """Look at the outermost of some noise rates, those that fit the log.
+
+    What has a depth is a ratio of two sums linear in the labels, and so largest and smallest there; the AUC is one of
+    two sums over pairs of labels, and may peak inside: it is looked at where it does, too.
+    """
     if not points:
         raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
-    return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}
+    found = [at(rates, names) for rates in outermost(points)]
+    if auc_at is not None and "auc" in names:
+        values = [*map(auc_at, points)]
+        found += [at(points[int(best(values))], ["auc"]) for best in (np.nanargmin, np.nanargmax)]
+    return {name: EstimateRange.over([one[name] for one in found if name in one]) for name in names}
+
+
+def outermost(points: Sequence[NoiseRates]) -> list[NoiseRates]:
+    """Return the corners of the convex hull of noise rates.
+
+    Examples
+    --------
+    >>> rates = [NoiseRates(a, b) for a in (0.0, 0.1, 0.2) for b in (0.0, 0.1, 0.2) if a + b < 0.35]
+    >>> [(one.rho01, one.rho10) for one in outermost(rates)]
+    [(0.0, 0.0), (0.0, 0.2), (0.1, 0.2), (0.2, 0.0), (0.2, 0.1)]
+    """
+    ordered = sorted(points, key=lambda one: (one.rho01, one.rho10))
+    corners: set[NoiseRates] = set()
+    for way in (ordered, ordered[::-1]):
+        side: list[NoiseRates] = []
+        for one in way:
+            while len(side) > 1 and _turn(side[-2], side[-1], one) <= 0:
+                side.pop()
+            side.append(one)
+        corners |= set(side)
+    return [one for one in ordered if one in corners]
+
+
+def _turn(first: NoiseRates, second: NoiseRates, third: NoiseRates) -> float:
+    """Return twice the area of a triangle, positive where it turns left; of points on a line, 0."""
+    one = second.rho01 - first.rho01, second.rho10 - first.rho10
+    two = third.rho01 - first.rho01, third.rho10 - first.rho10
+    area = one[0] * two[1] - one[1] * two[0]
+    return 0.0 if abs(area) < _TINY else area
 
 
 def _refuse_one_class(rows: Rows) -> None:
-    share = float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
-    if not 1e-9 < share < 1 - 1e-9:
+    share = _share(rows)
+    if not _fits(share):
         raise NoiseRateError(
             f"with these noise rates a share of {share:.3g} of all pairs would be liked: they do not fit this log"
         )
+
+
+def _share(rows: Rows, rates: NoiseRates | None = None) -> float:
+    """Return the share of all pairs that are liked, by the rows' labels as they are or corrected for some rates."""
+    share = float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
+    return share if rates is None else (share - rates.rho10) / rates.kappa
+
+
+def _fits(share: float) -> bool:
+    return _FEWEST < share < 1 - _FEWEST
 
 
 def _warn_if_impossible(results: dict[str, Estimate]) -> None:

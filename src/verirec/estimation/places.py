@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from verirec.checks import whole_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MAX_CELLS, Block, Grid
+from verirec.data.parts import counts
 from verirec.data.top_lists import TopLists
 from verirec.estimation.unobserved import BLOCK_CELLS
 from verirec.exceptions import PredictionError
+from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
+
+_STRETCH: Final = 64
+_SPARE: Final = 4
+"""There are at least so many times more stretches than places that are asked for."""
 
 
 class Places(NamedTuple):
@@ -41,44 +48,60 @@ class Places(NamedTuple):
         return float(by_place.sum()) if self.lists is None else self.lists.gained(by_place)
 
 
-def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int = MAX_CELLS) -> Places:
+def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int | None = None) -> Places:
     """Find the places of the rows that are among their users' `depth` best.
 
     Only users with rows are ranked, as the others' places are not asked for; and a fixed random sample of these, where
-    all of their items are more than `max_cells` scores. Of lists no walk is needed.
+    all of their items are more than `max_cells` scores, 4 billion by default and at most. Of lists no walk is needed.
     """
     if isinstance(values, TopLists):
         return Places(values.places(log.users, log.items), np.ones(len(log)), 1.0, values)
-    n_items = values.shape[1]
-    above, tied = np.full(len(log), np.inf), np.ones(len(log))
-    ranked, scale = _some(np.unique(log.users), max(max_cells // n_items, 1))
-    asked = np.arange(len(log)) if scale == 1 else np.flatnonzero(np.isin(log.users, ranked))
-    starts = np.append(np.searchsorted(log.users[asked], ranked), len(asked))
-    last = max(n_items - depth, 0)
+    n_items, most = values.shape[1], MAX_CELLS
+    if max_cells is not None:
+        most = min(whole_number("max_scores", max_cells), most)
+    above, tied = long_array(len(log), np.float32), long_array(len(log), np.float32)
+    above.fill(np.inf)
+    tied.fill(1)
+    ranked, scale = _some(np.flatnonzero(counts(log.users, log.n_users)), max(most // n_items, 1))
+    starts, stops = (np.searchsorted(log.users, ranked, side=side) for side in ("left", "right"))
 
     def visit(block: Block) -> tuple[Positions, Array, Array]:
         part = block[0]
         whole = values.block(ranked[part], np.arange(n_items))
         if not np.isfinite(whole.sum()):
             raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
-        threshold = np.partition(whole, last, axis=1)[:, last]
-        rows = asked[starts[part[0]] : starts[part[-1] + 1]]
-        line = np.searchsorted(ranked[part], log.users[rows])
+        least = _least_of_best(whole, depth)
+        lengths = stops[part] - starts[part]
+        line = np.repeat(np.arange(len(part)), lengths)
+        rows = np.arange(len(line)) + np.repeat(starts[part] - np.cumsum(lengths) + lengths, lengths)
         # From the same product as the others: the score of a pair by itself may be rounded otherwise.
         own = whole[line, log.items[rows]]
-        among_best = own >= threshold[line]
-        rows, line, own = rows[among_best], line[among_best], own[among_best]
+        perhaps = own >= least[line]
+        rows, line, own = rows[perhaps], line[perhaps], own[perhaps]
         higher, same = np.empty(len(rows)), np.empty(len(rows))
         for place, score in enumerate(own):
             scores = whole[line[place]]
             higher[place], same[place] = np.count_nonzero(scores > score), np.count_nonzero(scores == score)
-        return rows, higher, same
+        among_best = higher < depth
+        return rows[among_best], higher[among_best], same[among_best]
 
     # Blocks of whole users: a place is one among all of a user's items.
-    grid = Grid((len(ranked), n_items), max(BLOCK_CELLS, n_items), max(max_cells, n_items))
+    grid = Grid((len(ranked), n_items), max(BLOCK_CELLS, n_items), max(most, n_items))
     for _, (rows, higher, same) in grid.map_blocks(visit, parallel=values.parallel):
         above[rows], tied[rows] = higher, same
     return Places(above, tied, scale)
+
+
+def _least_of_best(scores: npt.NDArray[Any], depth: int) -> npt.NDArray[Any]:
+    """Return, for each line, a score that the `depth` best are not below: of stretches, the `depth`-th best maximum.
+
+    To find it takes a tenth of the time of finding the `depth`-th best of all.
+    """
+    n_items = scores.shape[1]
+    starts = np.arange(0, n_items, max(min(_STRETCH, n_items // (_SPARE * depth)), 1))
+    best = np.maximum.reduceat(scores, starts, axis=1)
+    last = max(len(starts) - depth, 0)
+    return np.asarray(np.partition(best, last, axis=1)[:, last])
 
 
 def _some(users: Positions, most: int) -> tuple[Positions, float]:

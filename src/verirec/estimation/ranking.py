@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verirec.adapters.adapt import adapted
@@ -36,6 +37,7 @@ def estimate_ranking(
     exclude: Any = None,
     k: int | Iterable[int] = 5,
     confidence: float = 0.95,
+    max_scores: int | None = None,
 ) -> Estimates:
     r"""Estimate how well scores rank all items for all users by what people truly prefer.
 
@@ -50,8 +52,8 @@ def estimate_ranking(
 
     All but AUC are doubly robust with one imputed label for all pairs. Values and intervals stay within their range: 0
     and 1, and for ``dcg@k`` the largest that it can be; a value that was outside is in the diagnostics. Where users
-    with rows have more than 4 billion scores, a random sample of these users is ranked, and the intervals are the wider
-    for it.
+    with rows have more scores than `max_scores`, a random sample of these users is ranked, and the intervals are the
+    wider for it.
 
     Parameters
     ----------
@@ -67,6 +69,8 @@ def estimate_ranking(
         `diagnostics["source"]` is "survey" for these, and "log", or "audit", for what it has too few pairs for.
     k
         Depth, or several.
+    max_scores
+        Scores that are ranked at most, by the log: 4 billion, or fewer.
 
     Examples
     --------
@@ -80,6 +84,7 @@ def estimate_ranking(
     True
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
+    by_log = partial(ranking_by_log, audit=audit, max_scores=max_scores)
     clicks = has_clicks_alone(log if survey is not None else judgeable(log))
     values = as_predictions(adapted(scores, log), log.n_users, log.n_items)
     _check_lists(values, depths)
@@ -88,7 +93,7 @@ def estimate_ranking(
     if survey is None:
         if exclude is not None:
             raise ParameterError("exclude is for a survey, whose pairs say which are left; give survey=... too")
-        return Estimates(ranking_by_log(values, log, propensities, noise, depths, level, audit=audit), what)
+        return Estimates(by_log(values, log, propensities, noise, depths, level), what)
     found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
     names = [f"{metric}@{depth}" for depth in depths for metric in METRICS]
     names = names if values.ranks_only else ["auc", *names]
@@ -101,7 +106,7 @@ def estimate_ranking(
             "propensities and noise rates (a survey of top pairs tells what has a depth, one of all pairs auc)",
             SurveyWarning,
         )
-        found |= ranking_by_log(values, log, propensities, noise, depths, level, only=lacking, audit=audit)
+        found |= by_log(values, log, propensities, noise, depths, level, only=lacking)
     return Estimates({name: found[name] for name in names}, what)
 
 

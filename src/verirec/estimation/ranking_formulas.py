@@ -19,9 +19,12 @@ from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.formulas import dr
 from verirec.estimation.places import Places
 from verirec.estimation.rows import LabelledErrors, RowPart, Rows
+from verirec.estimation.score_classes import ScoreClasses
 from verirec.estimation.unobserved import Unobserved
 from verirec.exceptions import LabelError
+from verirec.losses import NoiseRates
 from verirec.nuisance.imputation import impute_constant
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 Metric = Callable[[Rows], InfluenceExpansion]
@@ -67,7 +70,7 @@ def at_depth(depth: int, found: Places) -> dict[str, Metric]:
     """Return the metrics at a depth as functions of the rows."""
 
     def mean_gain(by_place: Array, rows: Rows) -> InfluenceExpansion:
-        gains = found.scale * shared_gains(by_place, found.above, found.tied)
+        gains = each(lambda above, tied: found.scale * shared_gains(by_place, above, tied), found.above, found.tied)
         return _doubly_robust(rows, gains, found.gained(by_place))
 
     def of_metric(metric: str) -> Metric:
@@ -75,7 +78,7 @@ def at_depth(depth: int, found: Places) -> dict[str, Metric]:
 
     def recall(rows: Rows) -> InfluenceExpansion:
         hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
-        return _ratio(hits, _doubly_robust(rows, np.ones(len(rows.log)), float(rows.log.n_items)))
+        return _ratio(hits, _doubly_robust(rows, np.broadcast_to(1.0, len(rows.log)), float(rows.log.n_items)))
 
     return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
 
@@ -100,7 +103,7 @@ def _doubly_robust(rows: Rows, gains: Array, of_user: float | Array) -> Influenc
     """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
     log = rows.log
     # A mean over cells times the number of items is a mean over users.
-    rows = replace(rows, difference=gains * log.n_items)
+    rows = replace(rows, difference=each(lambda gain: gain * log.n_items, gains))
     by_user = (of_user - totals(log.users, gains, log.n_users)) * log.n_items
     unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
     labels = impute_constant(rows.labels.values, log, rows.weights)
@@ -121,33 +124,73 @@ def _ratio(top: InfluenceExpansion, bottom: InfluenceExpansion) -> InfluenceExpa
     return InfluenceExpansion(value, top.rows, effects, lambda part: effects(part).influence, facts=top.facts)
 
 
-def auc(rows: Rows, scores: Array) -> InfluenceExpansion:
+def auc(rows: Rows, classes: ScoreClasses) -> InfluenceExpansion:
     r"""Weigh liked against disliked pairs.
 
     :math:`\sum_{k \ne l} w_k w_l\, \tilde r_k (1 - \tilde r_l)\, [s_k > s_l] \,/ \sum_{k \ne l} w_k w_l\,
     \tilde r_k (1 - \tilde r_l)`, ties half. A pair with itself is left out: its corrected label times the opposite is
     not zero on average.
     """
-    _, tie = np.unique(scores, return_inverse=True)
-    liked, disliked = rows.weights * rows.labels.values, rows.weights * (1 - rows.labels.values)
 
-    def up_to(values: Array) -> Array:
-        """Add up what scores below each row, and half of what ties with it, itself left out."""
-        of_tie = totals(tie, values, int(tie.max()) + 1)
-        return np.asarray((np.cumsum(of_tie) - of_tie / 2)[tie] - values / 2)
+    def weighed(part: RowPart) -> tuple[Array, Array]:
+        return part.weights * part.labels, part.weights * (1 - part.labels)
 
-    below = up_to(disliked)
-    all_liked, all_disliked = float(liked.sum()), float(disliked.sum())
-    above = all_liked - liked - up_to(liked)
-    comparisons = all_liked * all_disliked - float(liked @ disliked)
+    of_liked, of_disliked = classes.totals(lambda at: weighed(rows.part(at)))
+    below, above = _up_to(of_disliked), float(of_liked.sum()) - _up_to(of_liked)
+    all_liked, all_disliked = float(of_liked.sum()), float(of_disliked.sum())
+
+    def places(part: RowPart) -> tuple[Array, Array, Array, Array]:
+        """Return the weights of some rows, and what scores below each and above it, itself left out."""
+        (liked, disliked), own = weighed(part), classes.number[part.at]
+        return liked, disliked, below[own] - disliked / 2, above[own] - liked / 2
+
+    def sums(part: RowPart) -> tuple[float, float]:
+        liked, disliked, lower, _ = places(part)
+        return float(liked @ disliked), float(liked @ lower)
+
+    itself, ahead = rows.sums(sums)
+    comparisons = all_liked * all_disliked - itself
     if comparisons == 0:
         raise LabelError("auc needs pairs that are liked and others that are not; after correction there are none")
-    value = float(liked @ below) / comparisons
-    of_liked, of_disliked = below - value * (all_disliked - disliked), above - value * (all_liked - liked)
-    influence = (liked * of_liked + disliked * of_disliked) / comparisons
-    slopes = rows.weights * (of_liked - of_disliked) / comparisons
+    value = ahead / comparisons
 
     def effects(part: RowPart) -> Effects:
-        return Effects(influence[part.at], slopes[part.at])
+        liked, disliked, lower, higher = places(part)
+        if_liked, if_not = lower - value * (all_disliked - disliked), higher - value * (all_liked - liked)
+        influence = (liked * if_liked + disliked * if_not) / comparisons
+        return Effects(influence, part.weights * (if_liked - if_not) / comparisons)
 
-    return InfluenceExpansion(value, rows, effects, lambda part: influence[part.at])
+    return InfluenceExpansion(value, rows, effects, lambda part: effects(part).influence)
+
+
+def auc_by_rates(rows: Rows, classes: ScoreClasses) -> Callable[[NoiseRates], float]:
+    r"""Return the AUC as a function of the noise rates, from labels as they are; NaN where the rates do not fit.
+
+    Corrected labels are :math:`(r - \rho_{10}) / \kappa`, so that all of its sums follow from those of w and w r by
+    class, and of their squares.
+    """
+
+    def of_both(at: slice) -> tuple[Array, Array]:
+        part = rows.part(at)
+        return part.weights, part.weights * part.labels
+
+    of_all, of_positive = classes.totals(of_both)
+    all_squares, squares = rows.sums(
+        lambda part: (float(part.weights @ part.weights), float(part.weights**2 @ part.labels))
+    )
+
+    def at(rates: NoiseRates) -> float:
+        rho01, rho10, kappa = rates.rho01, rates.rho10, rates.kappa
+        liked, disliked = (of_positive - rho10 * of_all) / kappa, ((1 - rho01) * of_all - of_positive) / kappa
+        itself = (squares * (rho10 - rho01) - all_squares * rho10 * (1 - rho01)) / kappa**2
+        comparisons = float(liked.sum() * disliked.sum()) - itself
+        if not (0 < float(liked.sum()) < float(of_all.sum())) or comparisons == 0:
+            return np.nan
+        return (float(liked @ _up_to(disliked)) - itself / 2) / comparisons
+
+    return at
+
+
+def _up_to(of_class: Array) -> Array:
+    """Add up what scores below each class, and half of what is in it."""
+    return np.asarray(np.cumsum(of_class) - of_class / 2)

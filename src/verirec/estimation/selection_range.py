@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtri
 
 from verirec.checks import real_number
 from verirec.data.cells import Positions, cell_keys
-from verirec.estimation.inputs import AnyNoise, Noise, Rates
-from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.data.parts import SHORT, over_parts
+from verirec.estimation.intervals import EstimateRange
+from verirec.estimation.range_ends import LoggedLosses, RangeEnds
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
 from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
 from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix, TransitionRegion
+from verirec.nuisance.label_folds import LabelFolds
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
-from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.randomness import FOLDS_STREAM, SAMPLE_STREAM, SLOPES_STREAM
+from verirec.scratch import each
+
+if TYPE_CHECKING:
+    from verirec.estimation.inputs import AnyNoise, Noise, Rates
 
 Array = npt.NDArray[np.float64]
 
 FOLDS: Final = 4
 """Of the label model's cross-fitting."""
-_STRICTER: Final = 10.0
-"""Each end's error rate is a tenth of the interval's: the truth may lie at the very end of a range."""
 _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
-_SURE: Final = 4.0
-"""Standard errors of a sample by which what is possible is allowed to be wrong."""
-_STEEPEST: Final = 300.0
 _HALVINGS: Final = 12
 
 
@@ -68,10 +67,10 @@ class SelectionRange:
         object.__setattr__(self, "low", low)
 
 
-class _Known(NamedTuple):
-    """What a log says of labels at some noise rates: corrected ones, a model, and logits of it without the row."""
+class Known(NamedTuple):
+    """What a log says of labels at some noise rates: a model, and logits of such a model without the row, (n,)."""
 
-    labels: CorrectedLabels
+    rates: Rates | None
     model: LabelProbabilities
     held_out: Array
 
@@ -123,42 +122,50 @@ class RangeProblem:
             raise ParameterError("exclude leaves no pair to speak of: it has all pairs of the grid")
         return cls(LoggedPairs(self_selected(pairs.log), pairs.propensities), selection, noise, keys, **options)
 
-    @cached_property
-    def logged(self) -> npt.NDArray[np.bool_]:
-        """Which rows are of pairs that are spoken of, shape (n,)."""
-        return Target(self.pairs.log.shape, None, self.left_out).holds(self.pairs.log.users, self.pairs.log.items)
+    def logged(self, at: slice) -> npt.NDArray[np.bool_]:
+        """Tell which of some rows are of pairs that are spoken of."""
+        log = self.pairs.log
+        return Target(log.shape, None, self.left_out).holds(log.users[at], log.items[at])
 
     @cached_property
     def unlogged(self) -> Target:
         """The pairs that are spoken of and that nobody logged."""
         log = self.pairs.log
-        keys = cell_keys(log.users, log.items, log.n_items)
-        return Target(log.shape, None, np.union1d(keys, self.left_out))
+        # Rows are in the order of their keys.
+        keys = each(lambda users, items: cell_keys(users, items, log.n_items), log.users, log.items, dtype=np.int64)
+        return Target(log.shape, None, np.union1d(keys, self.left_out) if len(self.left_out) else keys)
 
     @cached_property
     def n_pairs(self) -> int:
         """Pairs that are spoken of."""
-        return len(self.unlogged) + int(self.logged.sum())
+        logged: list[int] = over_parts(lambda at: int(self.logged(at).sum()), len(self.pairs.log), size=SHORT)
+        return len(self.unlogged) + sum(logged)
 
     @cached_property
     def weights(self) -> Array:
         """How many unlogged pairs each row stands for, up to scale, shape (n,)."""
-        weights = (1 - self.pairs.p) / self.pairs.p
-        return np.asarray(weights / weights.mean()) if weights.any() else np.ones(len(weights))
+        weights = each(lambda p: (1 - p) / p, self.pairs.p)
+        mean = float(weights.mean())
+        return each(lambda weight: weight / mean if mean > 0 else np.ones_like(weight), weights)
 
-    @cached_property
-    def known(self) -> list[_Known]:
-        """What the log says, at each corner of the noise rates."""
-        points: Sequence[Rates | None] = self.noise.corners if isinstance(self.noise, NoiseRegion) else [self.noise]
-        return [self._known_at(rates) for rates in points]
-
-    def _known_at(self, rates: Rates | None) -> _Known:
-        log, ones = self.pairs.log, np.ones(len(self.pairs.log))
-        random = np.random.default_rng([self.seed, FOLDS_STREAM])
-        held_out = LabelModel().cross_fit(log, ones, FOLDS, random, rates)
+    def labels_at(self, rates: Rates | None) -> CorrectedLabels:
+        """Return the corrected labels of the rows."""
         labels = self.pairs.labels(rates)
         assert isinstance(labels, CorrectedLabels)  # noqa: S101 -- levels are refused where it is asked for
-        return _Known(labels, LabelModel().fit(log, ones, rates), np.asarray(logit(held_out)))
+        return labels
+
+    @cached_property
+    def known(self) -> list[Known]:
+        """What the log says, at each corner of the noise rates."""
+        points: Sequence[Rates | None] = self.noise.corners if isinstance(self.noise, NoiseRegion) else [self.noise]
+        folds = LabelFolds.of(len(self.pairs.log), FOLDS, np.random.default_rng([self.seed, FOLDS_STREAM]))
+        return [self._known_at(rates, folds) for rates in points]
+
+    def _known_at(self, rates: Rates | None, folds: LabelFolds) -> Known:
+        log, ones, how = self.pairs.log, np.broadcast_to(1.0, len(self.pairs.log)), LabelModel()
+        held_out = how.fit_folds(log, ones, folds, rates).logits()
+        seen = log if folds.whole is None else log.select(folds.whole)
+        return Known(rates, how.fit(seen, ones[: len(seen)], rates), held_out)
 
     @cached_property
     def sampled(self) -> tuple[Positions, Positions]:
@@ -174,164 +181,6 @@ class RangeProblem:
         if size is None or size >= len(self.unlogged):
             return None
         return self.unlogged.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM]))
-
-
-class _End(NamedTuple):
-    """One end of a range from sampled pairs: value, gradient by (a, b, c, e), and mean variance of a pair's loss."""
-
-    value: float
-    gradient: Array
-    variance: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Calibrated:
-    r"""Logits of being liked among logged pairs, :math:`x = a + b z + c d + e d^2`, for one recommender or difference.
-
-    Parameters
-    ----------
-    problem, known, losses
-        What it is fitted to.
-    """
-
-    problem: RangeProblem
-    known: _Known
-    losses: Losses
-
-    @cached_property
-    def rows(self) -> tuple[Array, Array]:
-        """Both losses of the logged pairs, shape (n,) each."""
-        log = self.problem.pairs.log
-        return self.losses.of_rows(log.users, log.items)
-
-    @cached_property
-    def scale(self) -> float:
-        """The size of d, so that a penalty means the same whatever the loss's unit."""
-        return float(np.abs(self.rows[1]).mean()) or 1.0
-
-    @cached_property
-    def _within(self) -> tuple[float, float]:
-        """The extremes of d among the rows, beyond which no curve is known."""
-        return float(self.rows[1].min()), float(self.rows[1].max())
-
-    def _curve(self, difference: Array) -> Array:
-        """The square of d, which goes on flat beyond the rows'."""
-        return np.asarray((np.clip(difference, *self._within) / self.scale) ** 2)
-
-    def _features(self, logits: Array, difference: Array) -> Array:
-        return np.stack([np.ones_like(logits), logits, difference / self.scale, self._curve(difference)], axis=-1)
-
-    @cached_property
-    def features(self) -> Array:
-        """(1, z, d, d^2) of the rows, shape (n, 4)."""
-        return self._features(self.known.held_out, self.rows[1])
-
-    @cached_property
-    def fitted(self) -> SmallFit:
-        """(a, b, c, e); one row's worth of belief in the label model as it is keeps them finite."""
-        start = np.array([0.0, 1.0, 0.0, 0.0])
-        return fit_small(self.features, self.known.labels.values, self.problem.weights, start)
-
-    @cached_property
-    def _by_constants(self) -> LabelProbabilities:
-        (a, b, *_), model = self.fitted.coefficients, self.known.model
-        return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
-
-    @np.errstate(over="ignore")
-    def ends(self, users: Positions, items: Positions) -> list[Array]:
-        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
-        negative, difference = self.losses.cells(users, items)
-        selection = self.problem.selection
-        odds = self._by_constants.cell_odds(users, items)
-        by_difference, by_square = self.fitted.coefficients[2:]
-        bent = by_difference / self.scale * difference + by_square * self._curve(difference)
-        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
-        often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
-        middle, change = negative + difference * often, difference * (rarely - often)
-        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
-        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
-
-    @cached_property
-    def means(self) -> list[tuple[float, float]]:
-        """Means of `ends` over the unlogged pairs, with their variance where a sample stood for these."""
-        pairs, target = self.problem.visited, self.problem.unlogged
-        if pairs is not None:
-            return [(float(end.mean()), float(end.var(ddof=1)) / len(end)) for end in self.ends(*pairs)]
-        if len(target) == 0:
-            return [(0.0, 0.0)] * 4
-        return [(float(mean), 0.0) for mean in target.means(self.ends, parallel=self.losses.parallel)]
-
-    @cached_property
-    def possible(self) -> tuple[float, float]:
-        """The smallest and the largest mean loss that any labels whatever could make."""
-        problem, (negative, difference) = self.problem, self.rows
-        share = len(problem.unlogged) / problem.n_pairs
-        found = []
-        for (mean, variance), pick, sign in zip(self.means[2:], (np.minimum, np.maximum), (-1, 1), strict=True):
-            logged = (negative + pick(difference, 0))[problem.logged]
-            unlogged = mean + sign * _SURE * np.sqrt(variance)
-            found.append(share * unlogged + float(logged.sum()) / problem.n_pairs)
-        return found[0], found[1]
-
-    @cached_property
-    def _sampled(self) -> tuple[Array, Array, Array]:
-        users, items = self.problem.sampled
-        negative, difference = self.losses.cells(users, items)
-        return negative, difference, self._features(self.known.model.cell_logits(users, items), difference)
-
-    @cached_property
-    def _widest(self) -> tuple[float, float]:
-        """The high and the low end, from sampled pairs."""
-        high = self.problem.selection.high
-        return self.sampled_end(False, high).value, self.sampled_end(True, high).value
-
-    def sampled_end(self, below: bool, high: float) -> _End:
-        """Work an end out from sampled pairs, for a delta of at most `high`."""
-        negative, difference, features = self._sampled
-        if len(negative) == 0:
-            return _End(0.0, np.zeros(4), 0.0)
-        delta = np.where((difference > 0) == below, high, self.problem.selection.low)
-        liked = expit(features @ self.fitted.coefficients - delta)
-        bend = liked * (1 - liked)
-        gradient = (difference * bend) @ features / len(negative)
-        return _End(float((negative + difference * liked).mean()), gradient, float((difference**2 * bend).mean()))
-
-    def estimated(self, below: bool, high: float, confidence: float) -> Estimate:
-        """Estimate an end, for a delta of at most `high`.
-
-        Its mean over the unlogged pairs is that of the walk, moved by what sampled pairs say of another `high`.
-        """
-        mean, sample_variance = self.means[0 if below else 1]
-        end = self.sampled_end(below, high)
-        if high != self.problem.selection.high:
-            mean += end.value - self._widest[below]
-        problem, labels, (negative, difference) = self.problem, self.known.labels, self.rows
-        share = len(problem.unlogged) / problem.n_pairs
-        errors = (negative + labels.values * difference)[problem.logged]
-        value = share * mean + float(errors.sum()) / problem.n_pairs
-        parts = self._variance(share, end) | {"sample": share**2 * sample_variance}
-        error = float(np.sqrt(sum(parts.values())))
-        reach = float(ndtri(1 - (1 - confidence) / 2 / _STRICTER)) * error
-        return Estimate(value, error, (value - reach, value + reach), confidence, {"variance": parts})
-
-    def _variance(self, share: float, end: _End) -> dict[str, float]:
-        """Return an end's variance by source: (a, ..., e), what noise adds, and labels that nobody logged."""
-        problem, labels, fitted = self.problem, self.known.labels, self.fitted
-        by_label = share * problem.weights * (self.features @ (fitted.inverse @ end.gradient))
-        own = np.where(problem.logged, self.rows[1], 0.0) / problem.n_pairs
-        rest = labels.values - fitted.liked
-        rates = 0.0
-        if labels.covariance is not None and labels.slopes:
-            gradient = np.array([float((by_label + own) @ slope) for slope in labels.slopes])
-            rates = float(gradient @ labels.covariance @ gradient)
-        # Where a class is rare by chance the rows vary too little in their own eyes: the model is asked too.
-        spread = max(float(by_label**2 @ rest**2), float(by_label**2 @ (fitted.liked * (1 - fitted.liked))))
-        return {
-            "selection": spread,
-            "noise": max(float((2 * by_label * own + own**2) @ labels.variance), 0.0),
-            "unlogged_labels": share / problem.n_pairs * end.variance,
-            "noise_rates": rates,
-        }
 
 
 def judge_by_range(
@@ -354,9 +203,10 @@ def judge_by_range(
     """
     found = []
     for one in losses:
-        corners = [_Calibrated(problem, known, one) for known in problem.known]
+        logged = LoggedLosses.of(one, problem)
+        corners = [RangeEnds(problem, known, one, logged) for known in problem.known]
 
-        def over(high: float, corners: list[_Calibrated] = corners) -> EstimateRange:
+        def over(high: float, corners: list[RangeEnds] = corners) -> EstimateRange:
             ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
             low, most = corners[0].possible
             return EstimateRange.over(ends, least=max(least, low), most=most)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import named_entries, number_array, real_number
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import over_parts
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import ESTIMATORS, Estimator, chosen
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
@@ -23,6 +23,10 @@ from verirec.losses import LossLike, NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisance.propensities import as_propensities
 from verirec.randomness import RandomState, same_state
+from verirec.scratch import each
+
+if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
 
 Array = npt.NDArray[np.float64]
 
@@ -32,6 +36,9 @@ GAMMAS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 _LARGEST_GAMMA: Final = 1e12
 """Beyond it the weights of some rows vanish beside those of others."""
 MOST_GAMMA: Final = 20.0
+_EXACT_ROWS: Final = 2_000_000
+"""Longer logs have their losses sorted into `_CLASSES` of one width."""
+_CLASSES: Final = 1 << 16
 DEFAULT_RATES: Final = np.linspace(0, 0.45, 19)
 
 
@@ -233,7 +240,7 @@ def flip_factor(first: EstimationProblem, second: EstimationProblem, noise: Nois
     """
     factors, signs = [], set()
     for one, two in zip(_rows_at(first, noise), _rows_at(second, noise), strict=True):
-        levers = _Levers.of(one.errors - two.errors, one)
+        levers = _Levers.of(each(np.subtract, one.errors, two.errors), one)
         factors.append(levers.flip())
         signs.add(np.sign(levers.reach(1.0)[0]))
     return 1.0 if len(signs) > 1 else min(factors)
@@ -269,15 +276,35 @@ class _Levers(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, rows: Rows) -> _Levers:
-        """Sort and add up; in place, as there may be many rows."""
-        order = np.argsort(values)
-        values = values[order]
+        """Sort and add up: row by row or, of a long log, in narrow classes of values."""
         log_weights = rows.log.weights
-        own = np.ones_like(values) if log_weights is None else (log_weights / log_weights.max())[order]
+        own = np.broadcast_to(1.0, len(values)) if log_weights is None else log_weights / log_weights.max()
+        if len(values) > _EXACT_ROWS:
+            return cls._in_classes(values, own, rows.weights)
+        order = np.argsort(values)
+        values, own = values[order], own[order]
         lever = own * (rows.weights[order] - 1)
         mass, total = float(own.sum()), float(own @ values)
-        values *= lever
-        return cls(mass, total, np.cumsum(lever, out=lever), np.cumsum(values, out=values))
+        return cls(mass, total, np.cumsum(lever), np.cumsum(values * lever))
+
+    @classmethod
+    def _in_classes(cls, values: Array, own: Array, weights: Array) -> _Levers:
+        """Switch weights between classes alone.
+
+        A mean so made is one that weights within their bounds can make. It falls short of the farthest one by at most
+        what the one class does in which the switch should be: its share of all weight times its width.
+        """
+        low, high = float(values.min()), float(values.max())
+        per_value = _CLASSES / (high - low) if high > low else 0.0
+
+        def visit(at: slice) -> tuple[Any, Any, float, float]:
+            number = np.minimum(((values[at] - low) * per_value).astype(np.int64), _CLASSES - 1)
+            lever = own[at] * (weights[at] - 1)
+            masses, totals = (np.bincount(number, one, _CLASSES) for one in (lever, lever * values[at]))
+            return masses, totals, float(own[at].sum()), float(own[at] @ values[at])
+
+        lever_mass, lever_total, mass, total = (sum(one) for one in zip(*over_parts(visit, len(values)), strict=True))
+        return cls(mass, total, np.cumsum(lever_mass), np.cumsum(lever_total))
 
     def reach(self, gamma: float) -> tuple[float, float]:
         """Return the smallest mean (large weights for the first k, small ones for the others) and the largest."""

@@ -21,12 +21,12 @@ from verirec.data.parts import parts_of, totals
 from verirec.data.threads import mapped
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
+from verirec.nuisance.label_folds import FoldModels, LabelFolds
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
-MOST_ROWS: Final = 1_000_000
-"""Rows that a fold's model is fitted to at most: a score needs no more, and may not see its own row in any case."""
 _STEEPEST: Final = 350.0
 """Logits of users, and of items, further from 0 would overflow; their probabilities are 0 or 1 in any case."""
 _NOISY: Final = 3
@@ -116,8 +116,8 @@ class LabelModel:
         was said and the model so far (expectation-maximisation, so that the loss still never rises).
         """
         given = _checked_weights(log, weights)
-        given = given / given.max()
-        scaled = given / given.mean()
+        given = each(lambda weight, most: weight / most, given, given.max())
+        scaled = each(lambda weight, mean: weight / mean, given, given.mean())
         share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
         descend(self, log, scaled, fitted, _residuals(log, scaled, rates), noisy=rates is not None)
@@ -135,19 +135,20 @@ class LabelModel:
         if len(checked_log(log)) < 2:
             raise EmptyLogError(f"cross-fitting needs a log of at least 2 rows; it has {len(log)}")
         count = min(whole_number("folds", folds, min=2), len(log))
-        shuffled = as_generator(random_state).permutation(len(log))
+        placed = LabelFolds.of(len(log), count, as_generator(random_state))
+        return self.fit_folds(log, weights, placed, rates).probabilities()
+
+    def fit_folds(
+        self,
+        log: FeedbackLog,
+        weights: Array,
+        folds: LabelFolds,
+        rates: NoiseRates | GroupedNoiseRates | None = None,
+    ) -> FoldModels:
+        """Fit a model for each fold, to rows that are not in it."""
         given = _checked_weights(log, weights)
-        values = np.empty(len(log))
-
-        def visit(held_out: int) -> None:
-            """Leave a stretch of the shuffled rows out, and fit to those that come after it, and then before it."""
-            start, stop = (len(log) * edge // count for edge in (held_out, held_out + 1))
-            out, others = shuffled[start:stop], np.concatenate([shuffled[stop:], shuffled[:start]])
-            rows = np.sort(others[:MOST_ROWS])
-            values[out] = self.fit(log.select(rows), given[rows], rates).at(log.users[out], log.items[out])
-
-        list(mapped(visit, range(count), threads=2))
-        return values
+        models = mapped(lambda rows: self.fit(log.select(rows), given[rows], rates), folds.training, threads=2)
+        return FoldModels(log, folds, list(models))
 
 
 def descend(
@@ -216,7 +217,7 @@ def _residuals(
     Part by part, and by the odds of users and items: no exponential a row, and nothing on the way leaves the cache.
     """
     expected = _expectation(log, rates)
-    rest = np.empty(len(log))
+    rest = long_array(len(log))
 
     def at(fitted: LabelProbabilities) -> Array:
         of_users, of_items = _odds(fitted.level + fitted.users), _odds(fitted.items)
@@ -241,8 +242,8 @@ def _expectation(
     if not isinstance(rates, NoiseRates | GroupedNoiseRates):
         raise ParameterError(f"rates must be NoiseRates or GroupedNoiseRates; got {type(rates).__name__}")
     rho01, rho10 = rates.of_pairs(log.users, log.items)
-    if_liked = np.where(log.labels == 1, 1 - rho01, rho01)
-    if_not = np.where(log.labels == 1, rho10, 1 - rho10)
+    if_liked = each(lambda label, rate: np.where(label == 1, 1 - rate, rate), log.labels, rho01)
+    if_not = each(lambda label, rate: np.where(label == 1, rate, 1 - rate), log.labels, rho10)
 
     def at(part: slice, liked: Array) -> Array:
         joint = if_liked[part] * liked
@@ -252,8 +253,8 @@ def _expectation(
 
 
 def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
-    given = number_array("weights", weights, ndim=1).astype(np.float64)
-    usable = np.isfinite(given).all() and (given >= 0).all() and given.any()
+    given = number_array("weights", weights, ndim=1).astype(np.float64, copy=False)
+    usable = np.isfinite(given.sum()) and given.min(initial=0) >= 0 and given.max(initial=0) > 0
     if len(checked_log(log)) == 0 or given.shape != (len(log),) or not usable:
         raise ParameterError(
             f"a model of labels needs rows and a finite weight of at least 0 for each; got {len(log):,} rows and "
@@ -262,7 +263,7 @@ def _checked_weights(log: FeedbackLog, weights: npt.ArrayLike) -> Array:
     return given
 
 
-def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generator) -> npt.NDArray[np.int64]:
+def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generator) -> npt.NDArray[Any]:
     """Part rows by their rank in a score: part 0 has the first `ends[0]` rows, part 1 those up to `ends[1]`, and so on.
 
     Ties, common where users and items have few rows, are broken by chance, not by row order.
@@ -274,7 +275,7 @@ def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generat
     """
     inside = np.array([end for end in ends if end < len(scores)], np.int64)
     edges = np.unique(np.partition(scores, inside)[inside]) if inside.size else scores[:0]
-    parts = np.zeros(len(scores), np.int64)
+    parts = np.zeros(len(scores), np.min_scalar_type(len(ends)))
     for edge in edges:
         below = int((scores < edge).sum())
         tied = np.flatnonzero(scores == edge)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,11 @@ from verirec.exceptions import ParameterError, PredictionError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.nuisance.label_model import LabelModel
 from verirec.randomness import RandomState
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
+
+_TINY: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +110,23 @@ def find_suspect_labels(
     if isinstance(noise_rates, GroupedNoiseRates):
         noise_rates.check_grid(log.n_users, log.n_items)
     if h is None:
-        said = LabelModel().cross_fit(log, np.ones(len(log)), folds, random_state)
+        said = LabelModel().cross_fit(log, np.broadcast_to(1.0, len(log)), folds, random_state)
     else:
         said = as_predictions(h, log.n_users, log.n_items).at(log.users, log.items)
-    if not ((said >= 0) & (said <= 1)).all():
+    if not (said.min(initial=0) >= 0 and said.max(initial=0) <= 1):
         raise PredictionError("h must be a probability of each pair: some are outside of 0 and 1")
-    rho01, rho10 = noise_rates.of_pairs(log.users, log.items)
+    wrong = each(_probability_wrong, log.labels, said, *noise_rates.of_pairs(log.users, log.items))
+    order = np.argsort(each(np.negative, wrong), kind="stable")
+    return SuspectLabels(log, order, each(lambda rows: wrong[rows], order))
+
+
+def _probability_wrong(
+    labels: npt.NDArray[Any], said: Array, rho01: Array | float, rho10: Array | float
+) -> npt.NDArray[Any]:
+    """Return the probability that each label is wrong, where P(r = 1) is `said`."""
     liked = np.clip((said - rho10) / (1 - rho01 - rho10), 0, 1)
     # What h should be if gamma is a probability: h itself, but for the cut.
     positive = rho10 + (1 - rho01 - rho10) * liked
-    tiny = 1e-12
-    wrong = np.where(
-        log.labels == 1,
-        rho10 * (1 - liked) / np.maximum(positive, tiny),
-        rho01 * liked / np.maximum(1 - positive, tiny),
-    )
-    wrong = np.minimum(wrong, 1.0)
-    order = np.argsort(-wrong, kind="stable")
-    return SuspectLabels(log, order, wrong[order])
+    if_positive = rho10 * (1 - liked) / np.maximum(positive, _TINY)
+    if_negative = rho01 * liked / np.maximum(1 - positive, _TINY)
+    return np.minimum(np.where(labels == 1, if_positive, if_negative), 1.0)

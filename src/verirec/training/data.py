@@ -17,6 +17,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import TrainingError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
+from verirec.scratch import each
 from verirec.training.logits import BatchLogits
 from verirec.training.sorted_rows import SortedRows
 
@@ -129,7 +130,11 @@ class TrainingData:
     @cached_property
     def weights(self) -> Tensor:
         """1/p of the rows."""
-        return self._tensor(1 / self.propensities.at(self.log.users, self.log.items), torch.float32)
+        p, log = self.propensities, self.log
+        if not p.parallel:
+            return self._tensor(1 / p.at(log.users, log.items), torch.float32)
+        found = each(lambda users, items: 1 / p.cells(users, items), log.users, log.items, dtype=np.float32)
+        return torch.from_numpy(found).to(self.device)
 
     @cached_property
     def effective_rows(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from contextlib import nullcontext
 from itertools import pairwise
@@ -15,9 +16,12 @@ import pytest
 
 import verirec as vr
 from verirec.data.prepared import prepare as preparing
-from verirec.exceptions import DroppedRowsWarning, RepeatedPairWarning, ReusedWorkWarning
+from verirec.data.prepared import sources
+from verirec.exceptions import DroppedRowsWarning, LabelError, RepeatedPairWarning, ReusedWorkWarning
+from verirec.scratch import memory_limit
 
 ROWS = 4_000
+LAST = {"positive_from": 4, "duplicates": "last", "rating": "rating"}
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +129,49 @@ def test_ratings_that_become_halves_late_in_a_text_file(tmp_path):
     file.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     expected = vr.read_log(file, positive_from=4)
     assert expected.equals(vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4)))
+
+
+def test_a_word_late_in_a_column_of_ratings_does_not_make_a_file_be_read_whole(tmp_path, monkeypatch):
+    def refuse(*given):
+        raise AssertionError("the file is read whole")
+
+    lines = [f"{row % 997},{row // 997 + 1000},{1 + row % 5}" for row in range(120_000)]
+    lines[-1] = lines[-1][:-1] + "four"
+    lines[5], lines[-2] = lines[5][:-1] + "2.5", lines[-2][:-1] + "4.5"
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    options = {"positive_from": 4, "drop_missing": True}
+    with pytest.warns(DroppedRowsWarning, match="is no number"):
+        expected = vr.read_log(file, **options)
+    monkeypatch.setattr(sources, "read_columns", refuse)
+    with pytest.warns(DroppedRowsWarning, match="1 of .* rows are left out: column 'rating' is no number"):
+        found = vr.scan_log(vr.prepare_log(file, tmp_path / "log", **options))
+    assert expected.equals(found)
+    with pytest.raises(LabelError, match=r"ratings.csv.*'four'"):
+        vr.prepare_log(file, tmp_path / "other", positive_from=4)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_worker_takes_as_much_memory_as_was_asked_for(frame, tmp_path):
+    log = vr.scan_log(vr.prepare_log(in_files(frame, tmp_path / "parts"), tmp_path / "log", **LAST), memory="70MB")
+    with vr.engine.Processes(1) as engine:
+        limits = list(engine.map(lambda part: (len(log), memory_limit())[part], [0, 1]))
+    assert limits == [len(log), memory_limit()]
+    assert memory_limit() <= 70_000_000
+
+
+def test_logs_in_the_cache_that_nobody_opens_are_removed_in_the_end(frame, tmp_path):
+    first, second, third = (
+        in_files(frame, tmp_path / name, cuts=cuts).replace("*", "0")
+        for name, cuts in {"a": (0, 1_000), "b": (0, 2_000), "c": (0, 3_000)}.items()
+    )
+    logs = [vr.scan_log(file, **LAST) for file in (first, second)]
+    for log in logs:
+        os.utime(log.folder, times=(0, 0))
+    vr.scan_log(second, **LAST)
+    vr.scan_log(third, **LAST)
+    assert [log.folder.is_dir() for log in logs] == [False, True]
+    assert logs[0].labels.sum() == vr.scan_log(first, **LAST).labels.sum()
 
 
 def test_catalogues_and_features(frame, tmp_path):

@@ -66,13 +66,15 @@ class MergedRun:
         The log's ids, and the columns that they came from.
     from_text
         Whether ids were read as text.
+    runs
+        How many there are.
     """
 
-    def __init__(self, folder: Path, users: GivenCatalogue, items: GivenCatalogue, from_text: bool) -> None:
+    def __init__(self, folder: Path, users: GivenCatalogue, items: GivenCatalogue, from_text: bool, runs: int) -> None:
         run = Run.of(folder)
         self.columns = run.columns
-        self._user_of = _places(run.users, users, from_text)
-        self._item_of = _places(run.items, items, from_text)
+        self._user_of = _places(run.users, users, from_text, runs)
+        self._item_of = _places(run.items, items, from_text, runs)
 
     def add_counts(self, counts: npt.NDArray[np.int64]) -> None:
         """Add the number of rows of each of the log's users."""
@@ -97,9 +99,9 @@ class MergedRun:
         return found | {"users": self._user_of[found["users"]], "items": self._item_of[found["items"]]}
 
 
-def _places(ids: Any, catalogue: GivenCatalogue, from_text: bool) -> npt.NDArray[np.int32]:
+def _places(ids: Any, catalogue: GivenCatalogue, from_text: bool, runs: int) -> npt.NDArray[np.int32]:
     found, _ = catalogue.encode(pa.chunked_array([ids]), from_text)
-    places = long_array(len(found), np.int32)
+    places = long_array(len(found), np.int32, together=runs)
     places[:] = found
     return places
 

@@ -19,6 +19,7 @@ from verirec.data.prepared.ids_file import file_checksum, read_features, read_id
 from verirec.data.prepared.settings import VERSION, Settings
 from verirec.exceptions import FileFormatError, ParameterError
 from verirec.formatting import short
+from verirec.scratch import limit_memory, memory_limit
 
 
 class ItemRows(NamedTuple):
@@ -32,7 +33,8 @@ class ItemRows(NamedTuple):
 class PreparedLog(FeedbackLog):
     """A log whose columns are memory maps of a prepared folder; logs made of it, such as parts, are ordinary ones.
 
-    To another process it goes by the name of its folder, which that must be able to read.
+    To another process it goes by the name of its folder, which that must be able to read, and with the memory that
+    work on it may take: as much for each process.
     """
 
     folder: Path
@@ -57,7 +59,7 @@ class PreparedLog(FeedbackLog):
         return FeedbackLog._of_checked(**columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (str(self.folder.resolve()),)
+        return _opened_again, (str(self.folder.resolve()), memory_limit())
 
     @cached_property
     def by_item(self) -> ItemRows:
@@ -67,7 +69,10 @@ class PreparedLog(FeedbackLog):
         return ItemRows(found["users"], found["items"], found["labels"])
 
 
-def _opened_again(folder: str) -> PreparedLog:
+def _opened_again(folder: str, memory: int | None) -> PreparedLog:
+    """Open a log in another process, which may take as much memory as the one that had it open."""
+    if memory is not None:
+        limit_memory(memory)
     return PreparedLog.of(Path(folder))
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 from verirec.checks import byte_count
 from verirec.data.feedback_log import FeedbackLog
@@ -18,6 +22,9 @@ from verirec.data.tables import LogOptions
 from verirec.data.text_form import TextForm
 from verirec.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.user_cache import cache_folder
+
+_KEPT_DAYS: Final = 30
+"""Logs in the cache that nobody opened for so long are removed when another is prepared."""
 
 
 def scan_log(
@@ -32,8 +39,9 @@ def scan_log(
     """Open a log that need not fit into memory: its columns are memory maps, and it is taken wherever a log is.
 
     Ratings are prepared first (`prepare_log`), in the cache folder ($VERIREC_CACHE, or the user's own), where the same
-    files with the same settings are found again; of several processes, one prepares them and the others wait. What is
-    worked out row by row is kept in temporary files ($TMPDIR) where it is long.
+    files with the same settings are found again; of several processes, one prepares them and the others wait. Logs
+    there that nobody opened for 30 days are removed when another is prepared; the folder "logs" can be removed at any
+    time. What is worked out row by row is kept in temporary files ($TMPDIR) where it is long.
 
     Parameters
     ----------
@@ -70,9 +78,21 @@ def scan_log(
     key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), text)
     home = cache_folder()
     folder = (Path(tempfile.gettempdir()) if home is None else home) / "logs" / key
-    if not folder.is_dir():
+    if folder.is_dir():
+        with suppress(OSError):  # A cache that others share may be theirs alone to write to.
+            os.utime(folder)
+    else:
+        _remove_old(folder.parent)
         form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
         with sole_preparer(folder, wait=True):
             if not folder.is_dir():  # Another process may have prepared it meanwhile.
                 prepare_held(files, folder, settings, form, budget)
     return PreparedLog.of(folder)
+
+
+def _remove_old(logs: Path) -> None:
+    """Remove what nobody opened for long: a log that another process has open stays readable there."""
+    for one in logs.iterdir() if logs.is_dir() else ():
+        with suppress(OSError):
+            if time.time() - one.stat().st_mtime > _KEPT_DAYS * 86_400:
+                shutil.rmtree(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -140,17 +141,22 @@ class Sources:
     def _text_pieces(self, file: Path, rows: int, skip: int) -> Iterator[pa.Table]:
         """Read a text file as it comes; where a column turns out to be of another type, go on with that.
 
-        Arrow settles types by the first block. Numbers may go on as floats; other changes need the whole file to say
-        what is so.
+        Arrow settles types by the first block. Numbers may go on as floats, and ratings as text, of which the pieces
+        without a word in them are numbers again; other changes need the whole file to say what is so.
         """
-        done = skip
-        for others in (None, pa.float64()):
+        done, rating = skip, self.roles.rating
+        ways: list[tuple[pa.DataType | None, list[str]]] = [(None, []), (pa.float64(), [])]
+        if rating is not None:
+            ways.append((None, [rating]))
+        for others, text in ways:
             self.form.broken.clear()
             layout = self._layout(file)
             try:
-                with pyarrow.csv.open_csv(opened_text(file), **layout.options(pa.string(), others)) as opened:
+                options = layout.options(pa.string(), others, text=text)
+                with pyarrow.csv.open_csv(opened_text(file), **options) as opened:
                     for piece in _cut(opened, rows, done):
-                        yield _compact_ids(piece.rename_columns(self.roles.names()), self.roles)
+                        found = _compact_ids(piece.rename_columns(self.roles.names()), self.roles)
+                        yield _with_numbers(found, *text) if text else found
                         done += 1
                 return
             except pa.ArrowInvalid:
@@ -220,6 +226,14 @@ def _cut(batches: Iterable[pa.RecordBatch], rows: int, skip: int, *, left_out: i
                 kept, there = [], 0
     if kept:
         yield pa.Table.from_batches(kept)
+
+
+def _with_numbers(piece: pa.Table, name: str) -> pa.Table:
+    """Make a column of text one of integers or, failing that, of floats; where it has a word in it, leave it."""
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            return piece.set_column(piece.column_names.index(name), name, piece[name].cast(kind))
+    return piece
 
 
 def _compact_ids(piece: pa.Table, roles: Roles) -> pa.Table:

@@ -92,10 +92,8 @@ class Steps:
 
     def by_user(self, runs: dict[str, Facts], catalogues: dict[str, GivenCatalogue]) -> dict[str, Facts]:
         """Sort all rows by user and item, range by range; return the facts of each by its name."""
-        opened = [
-            MergedRun(self.place.folder / run, catalogues["user"], catalogues["item"], self.intake.sources.from_text)
-            for run in runs
-        ]
+        given = catalogues["user"], catalogues["item"], self.intake.sources.from_text, len(runs)
+        opened = [MergedRun(self.place.folder / run, *given) for run in runs]
         types = merged_types([facts["dtypes"] for facts in runs.values()])
         ids = {f"{side}_ids": one.ids for side, one in catalogues.items()}
         merge = UserMerge(opened, types, **ids, duplicates=self.intake.settings.duplicates)  # type: ignore[arg-type]

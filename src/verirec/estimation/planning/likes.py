@@ -55,7 +55,7 @@ def expect_likes(log: FeedbackLog, pilot: SurveySample | None, target: Target) -
         check_survey(pilot, log, "pilot")
     own = self_selected(log)
     clicks = clicks_only(own)
-    model = fit_clicks(own) if clicks else LabelModel().fit(own, np.ones(len(own)))
+    model = fit_clicks(own) if clicks else LabelModel().fit(own, np.broadcast_to(1.0, len(own)))
     if pilot is None and clicks:
         return ExpectedLikes(model, RISES, f"at worst, if pairs are liked {RISES_SAID}")
     if pilot is None:

@@ -202,7 +202,7 @@ class DeltaLine:
         information = self.selection.fitted.information()
         leverage = rest * (1 / information[0][self.users] + 1 / information[1][self.log.items])
         selection = float((1 - self.chances) @ influence**2)
-        change = quadratic_change(moved.sums, joint, moved.solved, leverage, moved.slopes, rest * influence)
+        change = quadratic_change(moved.sums, joint, moved.solved, leverage, moved.slopes.__getitem__, rest * influence)
         by_label = self.weights.by_label * difference
         by_label += ((taste.features * taste.weights[:, None]) @ taste.fitted.inverse) @ moved.by_taste
         return {

@@ -144,5 +144,10 @@ def training_rows(exclude: Any, shape: tuple[int, int]) -> int:
 def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     if len(sorted_keys) == 0:
         return np.zeros(keys.shape, bool)
-    found = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    return np.asarray(sorted_keys[found] == keys)
+    # In order, so that neighbours are looked up one after the other: the keys may be a long file.
+    order = np.argsort(keys)
+    wanted = keys[order]
+    found = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
+    inside = np.empty(keys.shape, bool)
+    inside[order] = sorted_keys[found] == wanted
+    return inside

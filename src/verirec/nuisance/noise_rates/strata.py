@@ -47,4 +47,5 @@ def score_levels(log: FeedbackLog, scores: PredictionsLike | None, random: np.ra
 def sort_into_strata(score: Array, strata: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
     """Sort rows into equal parts by their score; each has at least 20 rows."""
     count = min(strata, max(len(score) // 20, 1))
-    return parts_by_score(score, [-(-len(score) * part // count) for part in range(1, count)], random)
+    ends = [-(-len(score) * part // count) for part in range(1, count)]
+    return parts_by_score(score, ends, random).astype(np.int64)

@@ -94,7 +94,7 @@ def _cross_fitted_tails(
     share = real_number("quantile", quantile, above=0, below=0.5)
     checked_log(log)
     if scores is None:
-        values = LabelModel().cross_fit(log, np.ones(len(log)), 5, random_state)
+        values = LabelModel().cross_fit(log, np.broadcast_to(1.0, len(log)), 5, random_state)
     else:
         values = as_predictions(scores, log.n_users, log.n_items).at(log.users, log.items)
     return look_at_tails(log.labels, values, share)

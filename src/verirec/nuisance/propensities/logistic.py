@@ -3,6 +3,7 @@ r"""Logistic propensities on the full grid, :math:`\sigma(w \cdot x + \beta_u + 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -14,10 +15,10 @@ from scipy.special import expit
 from verirec.checks import real_number, truth_value
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import SHORT, counts, filled, over_parts, totals
+from verirec.data.parts import SHORT, counts, filled, over_parts, totals_by_pair
 from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
-from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
+from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisance.propensities.with_features import FeatureFit, fit_with_features
@@ -90,13 +91,16 @@ class _Logistic(Propensities):
         leverage = filled(lambda at: rest[at] ** 3 * self._leverage(users[at], items[at]), len(log))
 
         def change(slopes: Array | None, influence: Array) -> float:
-            joint = self._by_coefficient(log, filled(lambda at: rest[at] * influence[at], len(log)))
-            if slopes is None and not any_held:
-                slope, moving = tuple(-side for side in joint), each(np.negative, influence)
-            else:
+            def moving(at: slice) -> Array:
+                own = -influence[at] if slopes is None else slopes[at]
                 # Where the floor holds p still, nothing follows the coefficients.
-                moving = each(lambda still, one: np.where(still, 0.0, one), held, own_slopes(slopes, influence))
-                slope = self._by_coefficient(log, each(np.multiply, rest, moving))
+                return np.where(held[at], 0.0, own) if any_held else own
+
+            joint = self._by_coefficient(log, lambda at: rest[at] * influence[at])
+            if slopes is None and not any_held:
+                slope = tuple(-side for side in joint)
+            else:
+                slope = self._by_coefficient(log, lambda at: rest[at] * moving(at))
             return quadratic_change(slope, joint, self._solve(slope), leverage, moving, influence)
 
         return change
@@ -106,8 +110,8 @@ class _Logistic(Propensities):
         """Return the leverage of pairs, by the diagonal of the Hessian."""
 
     @abstractmethod
-    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
-        """Add values of rows up by coefficient: the transpose of the linear predictor."""
+    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
+        """Add values of rows, given part by part, up by coefficient: the transpose of the linear predictor."""
 
     @abstractmethod
     def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -146,8 +150,8 @@ class _TwoWay(_Logistic):
         by_user, by_item = self.fitted.information()
         return 1 / by_user, 1 / by_item
 
-    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
-        return totals(log.users, values, self.shape[0]), totals(log.items, values, self.shape[1])
+    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
+        return totals_by_pair(log.users, log.items, values, self.shape)
 
     def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
         return self.fitted.solve(*sides)
@@ -166,8 +170,8 @@ class _WithFeatures(_Logistic):
     def _leverage(self, users: Positions, items: Positions) -> Array:
         return self.fitted.leverages.cells(users, items)
 
-    def _by_coefficient(self, log: FeedbackLog, values: Array) -> tuple[Array, ...]:
-        return (self.fitted.adjoint(log.users, log.items, values),)
+    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
+        return (self.fitted.adjoint(log.users, log.items, filled(values, len(log))),)
 
     def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
         return (self.fitted.solve(*sides),)
@@ -178,7 +182,7 @@ def quadratic_change(
     joint: tuple[Array, ...],
     solved: tuple[Array, ...],
     leverage: Array,
-    slopes: Array,
+    slopes: Callable[[slice], Array],
     influence: Array,
 ) -> float:
     r"""Return :math:`2 a^\top H^{-1} c + c^\top H^{-1} c` with each row's product with itself left out.
@@ -188,7 +192,9 @@ def quadratic_change(
     intervals too narrow where there are few rows a constant.
     """
     change = sum(float((2 * a + c) @ b) for a, b, c in zip(joint, solved, slope, strict=True))
-    itself = over_parts(
-        lambda at: float(((2 * influence[at] + slopes[at]) * slopes[at]) @ leverage[at]), len(slopes), size=SHORT
-    )
-    return change - float(sum(itself))
+
+    def itself(at: slice) -> float:
+        own = slopes(at)
+        return float(((2 * influence[at] + own) * own) @ leverage[at])
+
+    return change - float(sum(over_parts(itself, len(influence), size=SHORT)))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from verirec.exceptions import WorkerEndedError
+from verirec.scratch import long_array
 from verirec.training.solvers.sharded import worker
 from verirec.training.solvers.sharded.crew import Crew, Setup
 from verirec.training.solvers.sharded.elsewhere import ItemSumsElsewhere, LinearElsewhere
@@ -64,7 +66,7 @@ class ShardedSolver(SweepSolver):
     def train_epoch(self, epoch: int, after_prediction: AfterPrediction) -> Iterator[dict[str, Tensor]]:
         """Sweep once; where a worker is lost, again from where the sweep began, and what it was corrected by."""
         once, objective = _asked_once(after_prediction), self.objective
-        kept = {name: (one.users.clone(), one.items.clone(), one.constant) for name, one in self.factors.items()}
+        kept = {name: (_kept(one.users), _kept(one.items), one.constant) for name, one in self.factors.items()}
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._bring_up_to_date()
@@ -155,6 +157,13 @@ class ShardedSolver(SweepSolver):
         self._shifts[name] = self.factors[name].centre()
         self.sweeper.measure(self.factors[name], before)
         self._unheard.add(name)
+
+
+def _kept(values: Tensor) -> Tensor:
+    """Return a copy: in a file, where memory is limited."""
+    copy = long_array(tuple(values.shape), np.float32)
+    copy[:] = values.numpy()
+    return torch.from_numpy(copy)
 
 
 def _asked_once(after_prediction: AfterPrediction) -> AfterPrediction:

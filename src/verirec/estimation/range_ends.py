@@ -1,0 +1,277 @@
+"""The ends of a loss's range over what selection may be, at one point of the noise rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtri
+
+from verirec.data.cells import Positions
+from verirec.data.parts import SHORT, filled, over_parts
+from verirec.estimation.intervals import Estimate
+from verirec.estimation.survey.problem import Losses
+from verirec.losses import CorrectedLabels
+from verirec.nuisance.label_model import LabelProbabilities
+from verirec.nuisance.small_logistic import SmallRows, fit_small_parts
+
+if TYPE_CHECKING:
+    from verirec.estimation.selection_range import Known, RangeProblem
+
+Array = npt.NDArray[np.float64]
+
+_STRICTER: Final = 10.0
+"""Each end's error rate is a tenth of the interval's: the truth may lie at the very end of a range."""
+_SURE: Final = 4.0
+"""Standard errors of a sample by which what is possible is allowed to be wrong."""
+_STEEPEST: Final = 300.0
+_START: Final = np.array([0.0, 1.0, 0.0, 0.0])
+"""One row's worth of belief in the label model as it is keeps (a, b, c, e) finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedLosses:
+    """Both losses of the logged pairs, l(f, 0) and d = l(f, 1) - l(f, 0), shape (n,) each: one for all noise rates."""
+
+    negative: Array
+    difference: Array
+
+    @classmethod
+    def of(cls, losses: Losses, problem: RangeProblem) -> LoggedLosses:
+        """Ask for them."""
+        log = problem.pairs.log
+        return cls(*losses.of_rows(log.users, log.items))
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of d, so that a penalty means the same whatever the loss's unit."""
+        total = sum(over_parts(lambda at: float(np.abs(self.difference[at]).sum()), len(self.difference), size=SHORT))
+        return total / max(len(self.difference), 1) or 1.0
+
+    @cached_property
+    def _within(self) -> tuple[float, float]:
+        """The extremes of d among the rows, beyond which no curve is known."""
+        return float(self.difference.min()), float(self.difference.max())
+
+    def curve(self, difference: Array) -> Array:
+        """Return the square of d, which goes on flat beyond the rows'."""
+        return np.asarray((np.clip(difference, *self._within) / self.scale) ** 2)
+
+    def features(self, logits: Array, difference: Array) -> Array:
+        """Return (1, z, d, d^2) of pairs, shape (m, 4)."""
+        return np.stack([np.ones_like(logits), logits, difference / self.scale, self.curve(difference)], axis=-1)
+
+
+class _End(NamedTuple):
+    """One end of a range from sampled pairs: value, gradient by (a, b, c, e), and mean variance of a pair's loss."""
+
+    value: float
+    gradient: Array
+    variance: float
+
+
+class _RowSums(NamedTuple):
+    r"""What the rows add to ends and their variances, which are forms of second degree in v, shape (4,).
+
+    With v the derivative of an end by the equations for (a, b, c, e), a row moves the end by :math:`w\,v^\top\phi` per
+    unit of its label, and by its own error, d over the number of pairs, where it is spoken of.
+
+    Parameters
+    ----------
+    errors, least, most
+        Sums of the rows' losses: by corrected labels, by the better label and by the worse.
+    rest, spread
+        :math:`\sum w^2 \phi \phi^\top` times the square of what is left of the label, and times its variance by the
+        model, shape (4, 4).
+    noise, own_noise
+        :math:`\sum w \phi d\,Var(\tilde r \mid r^*)` and :math:`\sum d^2\,Var(\tilde r \mid r^*)`, shapes (4,) and ().
+    by_rate, own_by_rate
+        :math:`\sum w \phi` and :math:`\sum d` times the label's slope by each noise rate, shapes (rates, 4) and
+        (rates,).
+    """
+
+    errors: float
+    least: float
+    most: float
+    rest: Array
+    spread: Array
+    noise: Array
+    own_noise: float
+    by_rate: Array
+    own_by_rate: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RangeEnds:
+    r"""Logits of being liked among logged pairs, :math:`x = a + b z + c d + e d^2`, for one recommender or difference.
+
+    All that is asked of the rows are sums, made once and part by part; nothing of their length is kept.
+
+    Parameters
+    ----------
+    problem, known, losses
+        What it is fitted to.
+    logged
+        The losses of the logged pairs.
+    """
+
+    problem: RangeProblem
+    known: Known
+    losses: Losses
+    logged: LoggedLosses
+
+    @property
+    def _labels(self) -> CorrectedLabels:
+        return self.problem.labels_at(self.known.rates)
+
+    def _features(self, at: slice) -> Array:
+        return self.logged.features(self.known.held_out[at], self.logged.difference[at])
+
+    @cached_property
+    def _fitted(self) -> tuple[Array, Array]:
+        """(a, b, c, e), and the inverse of the information, shape (4, 4)."""
+        labels, weights = self._labels.values, self.problem.weights
+        return fit_small_parts(lambda at: SmallRows(self._features(at), labels[at], weights[at]), len(labels), _START)
+
+    @property
+    def coefficients(self) -> Array:
+        """(a, b, c, e)."""
+        return self._fitted[0]
+
+    @cached_property
+    def _by_constants(self) -> LabelProbabilities:
+        (a, b, *_), model = self.coefficients, self.known.model
+        return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
+
+    @np.errstate(over="ignore")
+    def ends(self, users: Positions, items: Positions) -> list[Array]:
+        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
+        negative, difference = self.losses.cells(users, items)
+        selection = self.problem.selection
+        odds = self._by_constants.cell_odds(users, items)
+        by_difference, by_square = self.coefficients[2:]
+        bent = by_difference / self.logged.scale * difference + by_square * self.logged.curve(difference)
+        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
+        often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
+        middle, change = negative + difference * often, difference * (rarely - often)
+        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
+        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
+
+    @cached_property
+    def means(self) -> list[tuple[float, float]]:
+        """Means of `ends` over the unlogged pairs, with their variance where a sample stood for these."""
+        pairs, target = self.problem.visited, self.problem.unlogged
+        if pairs is not None:
+            return [(float(end.mean()), float(end.var(ddof=1)) / len(end)) for end in self._visited(*pairs)]
+        if len(target) == 0:
+            return [(0.0, 0.0)] * 4
+        return [(float(mean), 0.0) for mean in target.means(self.ends, parallel=self.losses.parallel)]
+
+    def _visited(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
+        """Return `ends` of single pairs, shape (4, m)."""
+        if not self.losses.parallel:
+            return np.array(self.ends(users, items))
+        _ = self._by_constants, self.logged.curve(np.zeros(1))  # Made once, before threads ask for it.
+        return filled(lambda at: np.array(self.ends(users[at], items[at])), len(users), (4,))
+
+    @cached_property
+    def possible(self) -> tuple[float, float]:
+        """The smallest and the largest mean loss that any labels whatever could make."""
+        problem, sums = self.problem, self._sums
+        share = len(problem.unlogged) / problem.n_pairs
+        found = []
+        for (mean, variance), logged, sign in zip(self.means[2:], (sums.least, sums.most), (-1, 1), strict=True):
+            unlogged = mean + sign * _SURE * np.sqrt(variance)
+            found.append(share * unlogged + logged / problem.n_pairs)
+        return found[0], found[1]
+
+    @cached_property
+    def _sampled(self) -> tuple[Array, Array, Array]:
+        users, items = self.problem.sampled
+        negative, difference = self.losses.cells(users, items)
+        return negative, difference, self.logged.features(self.known.model.cell_logits(users, items), difference)
+
+    @cached_property
+    def _widest(self) -> tuple[float, float]:
+        """The high and the low end, from sampled pairs."""
+        high = self.problem.selection.high
+        return self.sampled_end(False, high).value, self.sampled_end(True, high).value
+
+    def sampled_end(self, below: bool, high: float) -> _End:
+        """Work an end out from sampled pairs, for a delta of at most `high`."""
+        negative, difference, features = self._sampled
+        if len(negative) == 0:
+            return _End(0.0, np.zeros(4), 0.0)
+        delta = np.where((difference > 0) == below, high, self.problem.selection.low)
+        liked = expit(features @ self.coefficients - delta)
+        bend = liked * (1 - liked)
+        gradient = (difference * bend) @ features / len(negative)
+        return _End(float((negative + difference * liked).mean()), gradient, float((difference**2 * bend).mean()))
+
+    def estimated(self, below: bool, high: float, confidence: float) -> Estimate:
+        """Estimate an end, for a delta of at most `high`.
+
+        Its mean over the unlogged pairs is that of the walk, moved by what sampled pairs say of another `high`.
+        """
+        mean, sample_variance = self.means[0 if below else 1]
+        end = self.sampled_end(below, high)
+        if high != self.problem.selection.high:
+            mean += end.value - self._widest[below]
+        problem = self.problem
+        share = len(problem.unlogged) / problem.n_pairs
+        value = share * mean + self._sums.errors / problem.n_pairs
+        parts = self._variance(share, end) | {"sample": share**2 * sample_variance}
+        error = float(np.sqrt(sum(parts.values())))
+        reach = float(ndtri(1 - (1 - confidence) / 2 / _STRICTER)) * error
+        return Estimate(value, error, (value - reach, value + reach), confidence, {"variance": parts})
+
+    @cached_property
+    def _sums(self) -> _RowSums:
+        """Visit the rows once."""
+        labels, logged, problem, coefficients = self._labels, self.logged, self.problem, self.coefficients
+        weights, values = problem.weights, labels.values
+
+        def visit(at: slice) -> tuple[Any, ...]:
+            features, spoken_of = self._features(at), problem.logged(at)
+            negative, difference = (
+                np.where(spoken_of, logged.negative[at], 0.0),
+                np.where(spoken_of, logged.difference[at], 0.0),
+            )
+            liked, weighted = expit(features @ coefficients), features * weights[at, None]
+            of_rest, of_model = (values[at] - liked) ** 2, liked * (1 - liked)
+            noisy = difference * labels.variance[at]
+            slopes = np.array([by_rate[at] for by_rate in labels.slopes]).reshape(-1, len(features))
+            return (
+                float((negative + values[at] * difference).sum()),
+                float((negative + np.minimum(difference, 0)).sum()),
+                float((negative + np.maximum(difference, 0)).sum()),
+                (weighted * of_rest[:, None]).T @ weighted,
+                (weighted * of_model[:, None]).T @ weighted,
+                noisy @ weighted,
+                float(noisy @ difference),
+                slopes @ weighted,
+                slopes @ difference,
+            )
+
+        parts: list[Any] = over_parts(visit, len(values), size=SHORT)
+        return _RowSums(*(sum(one) for one in zip(*parts, strict=True)))
+
+    def _variance(self, share: float, end: _End) -> dict[str, float]:
+        """Return an end's variance by source: (a, ..., e), what noise adds, and labels that nobody logged."""
+        sums, n_pairs, covariance = self._sums, self.problem.n_pairs, self._labels.covariance
+        moved = share * (self._fitted[1] @ end.gradient)
+        rates = 0.0
+        if covariance is not None and len(sums.own_by_rate):
+            gradient = sums.by_rate @ moved + sums.own_by_rate / n_pairs
+            rates = float(gradient @ covariance @ gradient)
+        # Where a class is rare by chance the rows vary too little in their own eyes: the model is asked too.
+        spread = max(float(moved @ sums.rest @ moved), float(moved @ sums.spread @ moved))
+        return {
+            "selection": spread,
+            "noise": max(2 * float(moved @ sums.noise) / n_pairs + sums.own_noise / n_pairs**2, 0.0),
+            "unlogged_labels": share / n_pairs * end.variance,
+            "noise_rates": rates,
+        }
