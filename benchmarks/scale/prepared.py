@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.scale.cost_model import PAGE, shown_bytes, shown_time
+from benchmarks.scale.cost_model import PAGE, shown_bytes
 
 from verirec.atomic_write import replace_file
 
@@ -39,7 +39,7 @@ def table(found: list[dict[str, Any]]) -> str:
             f"{one['rows']:,}",
             f"{one['users']:,} x {one['items']:,}",
             sample,
-            shown_time(one["cpu"]) + (f" ({one['note']})" if "note" in one else ""),
+            f"{one['cpu']:,.1f} s" + (f" ({one['note']})" if "note" in one else ""),
             shown_bytes(one["megabytes"] * 2**20),
             one.get("wanted", ""),
             one["revision"],
