@@ -30,8 +30,9 @@ from scipy.special import expit, logit
 import verirec as vr
 from verirec.data.cells import DenseCells
 from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.range_ends import judge_by_range
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.selection_range import RangeProblem, judge_by_range
+from verirec.estimation.selection_range import RangeProblem
 from verirec.estimation.survey.problem import LossDifference
 from verirec.losses import get_loss
 

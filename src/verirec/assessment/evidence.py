@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +26,17 @@ from verirec.estimation import (
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.inference import judge
 from verirec.estimation.problem import EstimationProblem
+from verirec.estimation.range_ends import judge_by_range
 from verirec.estimation.rows import LoggedPairs
-from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
+from verirec.estimation.selection_range import RangeProblem, SelectionRange
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
 from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
-from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
+
+if TYPE_CHECKING:
+    from verirec.nuisance.noise_rates import AuditSample
 
 Array = npt.NDArray[np.float64]
 

@@ -11,19 +11,20 @@ from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
 from verirec.estimation.inputs import AnyNoise, checked_sample
 from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.range_ends import judge_by_range
 from verirec.estimation.results import Estimates
 from verirec.estimation.roots import pointwise, refuse_ranges, root_difference, slope_at
-from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
+from verirec.estimation.selection_range import RangeProblem, SelectionRange
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import LossDifference, ScaledDifference, survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
-from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import RandomState, same_state
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
     from verirec.data.predictions import PredictionsLike
+    from verirec.nuisance.surveys import SurveySample
 
 
 @takes_engine

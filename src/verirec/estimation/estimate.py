@@ -14,18 +14,19 @@ from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
 from verirec.estimation.inputs import AnyNoise, checked_sample, checked_user_groups
 from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.range_ends import judge_by_range
 from verirec.estimation.results import Estimates
 from verirec.estimation.roots import pointwise, rooted
-from verirec.estimation.selection_range import RangeProblem, SelectionRange, judge_by_range
+from verirec.estimation.selection_range import RangeProblem, SelectionRange
 from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
-from verirec.nuisance.surveys import SurveySample
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
     from verirec.data.predictions import PredictionsLike
+    from verirec.nuisance.surveys import SurveySample
     from verirec.randomness import RandomState
 
 

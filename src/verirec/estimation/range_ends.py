@@ -1,10 +1,11 @@
-"""The ends of a loss's range over what selection may be, at one point of the noise rates."""
+"""The range of a loss over what selection and noise rates may be: its ends at each point of these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,12 @@ from scipy.special import expit, ndtri
 
 from verirec.data.cells import Positions
 from verirec.data.parts import SHORT, filled, over_parts
-from verirec.estimation.intervals import Estimate
-from verirec.estimation.survey.problem import Losses
+from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.selection_range import Known, RangeProblem, SelectionRange
+from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.losses import CorrectedLabels
 from verirec.nuisance.label_model import LabelProbabilities
 from verirec.nuisance.small_logistic import SmallRows, fit_small_parts
-
-if TYPE_CHECKING:
-    from verirec.estimation.selection_range import Known, RangeProblem
 
 Array = npt.NDArray[np.float64]
 
@@ -28,6 +27,7 @@ _STRICTER: Final = 10.0
 _SURE: Final = 4.0
 """Standard errors of a sample by which what is possible is allowed to be wrong."""
 _STEEPEST: Final = 300.0
+_HALVINGS: Final = 12
 _START: Final = np.array([0.0, 1.0, 0.0, 0.0])
 """One row's worth of belief in the label model as it is keeps (a, b, c, e) finite."""
 
@@ -275,3 +275,61 @@ class RangeEnds:
             "unlogged_labels": share / n_pairs * end.variance,
             "noise_rates": rates,
         }
+
+
+def judge_by_range(
+    problem: RangeProblem, losses: Sequence[Losses], confidence: float, *, least: float = -np.inf
+) -> list[EstimateRange]:
+    r"""Return the range of each recommender, or difference of two, over all that selection and noise may be.
+
+    The interval widens both ends by their sampling error: that of (a, ..., e) by the delta method, of the logged
+    labels' noise and of its rates, and of the labels that nobody logged. Each end's error rate is a tenth of the
+    interval's, as the truth may lie at the very end of a range.
+
+    Parameters
+    ----------
+    problem, losses
+        Of one grid.
+    confidence
+        Of the intervals.
+    least
+        What no loss is below.
+    """
+    found = []
+    for one in losses:
+        logged = LoggedLosses.of(one, problem)
+        corners = [RangeEnds(problem, known, one, logged) for known in problem.known]
+
+        def over(high: float, corners: list[RangeEnds] = corners) -> EstimateRange:
+            ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
+            low, most = corners[0].possible
+            return EstimateRange.over(ends, least=max(least, low), most=most)
+
+        facts: dict[str, Any] = {
+            "selection": (problem.selection.low, problem.selection.high),
+            "rows": len(problem.pairs.log),
+            "target_pairs": problem.n_pairs,
+            "unlogged_pairs": len(problem.unlogged),
+        }
+        if isinstance(one, LossDifference):
+            facts["not_established_from"] = _ceases(over, problem.selection)
+        found.append(replace(over(problem.selection.high), diagnostics=facts))
+    return found
+
+
+def _ceases(over: Callable[[float], EstimateRange], selection: SelectionRange) -> float | None:
+    """Return the smallest largest delta at which 0 is in the interval; `None` if it is out of it all along."""
+
+    def holds_zero(high: float) -> bool:
+        low_end, high_end = over(high).interval
+        return low_end <= 0 <= high_end
+
+    if not holds_zero(selection.high):
+        return None
+    if holds_zero(selection.low):
+        return selection.low
+    low, high = selection.low, selection.high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds_zero(middle) else (middle, high)
+    return high

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,11 +13,8 @@ import numpy.typing as npt
 from verirec.checks import real_number
 from verirec.data.cells import Positions, cell_keys
 from verirec.data.parts import SHORT, over_parts
-from verirec.estimation.intervals import EstimateRange
-from verirec.estimation.range_ends import LoggedLosses, RangeEnds
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
-from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.exceptions import ParameterError
 from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix, TransitionRegion
@@ -36,7 +33,6 @@ FOLDS: Final = 4
 _SAMPLE: Final = 50_000
 """Pairs from which derivatives are worked out, and where a difference ceases to be established."""
 _FAR: Final = 20.0
-_HALVINGS: Final = 12
 
 
 @dataclass(frozen=True)
@@ -181,61 +177,3 @@ class RangeProblem:
         if size is None or size >= len(self.unlogged):
             return None
         return self.unlogged.sample(size, np.random.default_rng([self.seed, SAMPLE_STREAM]))
-
-
-def judge_by_range(
-    problem: RangeProblem, losses: Sequence[Losses], confidence: float, *, least: float = -np.inf
-) -> list[EstimateRange]:
-    r"""Return the range of each recommender, or difference of two, over all that selection and noise may be.
-
-    The interval widens both ends by their sampling error: that of (a, ..., e) by the delta method, of the logged
-    labels' noise and of its rates, and of the labels that nobody logged. Each end's error rate is a tenth of the
-    interval's, as the truth may lie at the very end of a range.
-
-    Parameters
-    ----------
-    problem, losses
-        Of one grid.
-    confidence
-        Of the intervals.
-    least
-        What no loss is below.
-    """
-    found = []
-    for one in losses:
-        logged = LoggedLosses.of(one, problem)
-        corners = [RangeEnds(problem, known, one, logged) for known in problem.known]
-
-        def over(high: float, corners: list[RangeEnds] = corners) -> EstimateRange:
-            ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
-            low, most = corners[0].possible
-            return EstimateRange.over(ends, least=max(least, low), most=most)
-
-        facts: dict[str, Any] = {
-            "selection": (problem.selection.low, problem.selection.high),
-            "rows": len(problem.pairs.log),
-            "target_pairs": problem.n_pairs,
-            "unlogged_pairs": len(problem.unlogged),
-        }
-        if isinstance(one, LossDifference):
-            facts["not_established_from"] = _ceases(over, problem.selection)
-        found.append(replace(over(problem.selection.high), diagnostics=facts))
-    return found
-
-
-def _ceases(over: Callable[[float], EstimateRange], selection: SelectionRange) -> float | None:
-    """Return the smallest largest delta at which 0 is in the interval; `None` if it is out of it all along."""
-
-    def holds_zero(high: float) -> bool:
-        low_end, high_end = over(high).interval
-        return low_end <= 0 <= high_end
-
-    if not holds_zero(selection.high):
-        return None
-    if holds_zero(selection.low):
-        return selection.low
-    low, high = selection.low, selection.high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds_zero(middle) else (middle, high)
-    return high

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,6 @@ from scipy.special import expit
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import filled
-
-if TYPE_CHECKING:
-    from verirec.nuisance.label_model import LabelProbabilities
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.integer[Any]]
@@ -61,6 +59,14 @@ class LabelFolds(NamedTuple):
         return cls(fold, training, np.sort(shuffled[:MOST_ROWS]) if cut else None)
 
 
+class Constants(Protocol):
+    """A model of labels: a level, and constants of users and items, shapes (n_users,) and (n_items,)."""
+
+    level: float
+    users: Array
+    items: Array
+
+
 class FoldModels:
     """A model for each fold, of which every row is asked the one that has not seen it.
 
@@ -72,7 +78,7 @@ class FoldModels:
         One a fold.
     """
 
-    def __init__(self, log: FeedbackLog, folds: LabelFolds, models: list[LabelProbabilities]) -> None:
+    def __init__(self, log: FeedbackLog, folds: LabelFolds, models: Sequence[Constants]) -> None:
         self._log, self._fold = log, folds.fold
         self._levels = np.array([one.level for one in models])
         self._users, self._items = np.array([one.users for one in models]), np.array([one.items for one in models])
