@@ -13,11 +13,16 @@ from verirec.exceptions import ParameterError
 pytestmark = pytest.mark.filterwarnings("ignore::verirec.exceptions.NoiseRateWarning")
 
 
-def drawn(seed, **options):
+def drawn(seed, *, unequal=False, **options):
     world = vr.simulate.world(60, 80, observed=0.25, random_state=seed, **options)
     rows = np.random.default_rng([seed, 1]).choice(len(world.log), 250, replace=False)
+    chances = None
+    if unequal:
+        every = np.where(world.log.users % 4 == 0, 0.05, 0.5)
+        rows = np.flatnonzero(np.random.default_rng([seed, 1]).random(len(world.log)) < every)
+        chances = every[rows]
     pairs = world.log.users[rows], world.log.items[rows]
-    return world, vr.AuditSample(*pairs, world.at(*pairs).true_labels)
+    return world, vr.AuditSample(*pairs, world.at(*pairs).true_labels, chances)
 
 
 def audited(world, audit, errors, **more):
@@ -71,16 +76,20 @@ def test_it_holds_and_gains_where_groups_differ():
     assert error["curve"].mean() < error["alone"].mean()
 
 
-def test_a_row_without_itself_is_expected_as_the_leverage_says():
-    world, audit = drawn(5, bots=0.3)
-    rows, truths, _ = audit.rows_in(world.log)
-    whole = vr.AuditErrors(user_groups=world.bot_users).fit(world.log, audit=audit)
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("way", ["groups", "curve"])
+def test_a_row_without_itself_is_expected_as_the_leverage_says(way, unequal):
+    world, audit = drawn(5, unequal=unequal, bots=0.3)
+    how = vr.AuditErrors(user_groups=world.bot_users) if way == "groups" else vr.AuditErrorCurve()
+    rows, truths, chances = audit.rows_in(world.log)
+    whole = how.fit(world.log, audit=audit)
     expected, own = whole.expected(world.log).values[rows], whole.leverage(world.log, rows)
-    for place in range(0, 250, 25):
+    # Those of the least chances weigh the most.
+    for place in np.argsort(chances, kind="stable")[:: len(rows) // 10]:
         at = rows[place]
         pair = world.log.users[at] == audit.users, world.log.items[at] == audit.items
         rest = np.flatnonzero(~(pair[0] & pair[1]))
-        without = vr.AuditErrors(user_groups=world.bot_users).fit(world.log, audit=audit.select(rest))
+        without = how.fit(world.log, audit=audit.select(rest))
         off = truths[place] - without.expected(world.log).values[at]
         assert (truths[place] - expected[place]) / (1 - own[place]) == pytest.approx(off, rel=0.03)
 
@@ -144,3 +153,21 @@ def test_what_is_refused():
     )
     other = vr.simulate.world(30, 40, observed=0.3, random_state=0)
     check_refusal(lambda: vr.estimate(f[:30, :40], other.log, audit=audit, errors=errors), ParameterError, "this log")
+
+
+@pytest.mark.parametrize("how", [vr.AuditErrors(), vr.AuditErrorCurve()], ids=["groups", "curve"])
+def test_errors_of_another_audit_are_refused(how):
+    world, audit = drawn(6)
+    half, other = audit.select(np.arange(150)), audit.select(np.arange(100, 250))
+    turned = vr.AuditSample(audit.users, audit.items, 1 - audit.true_labels)
+    f = 0.2 + 0.5 * world.preferences
+    for given, said in ((other, "100 of its 150 pairs were not in theirs"), (turned, "250 of its 250 pairs")):
+        errors = how.fit(world.log, audit=given)
+        audit_of = half if given is other else audit
+        for call in (vr.estimate, lambda f, log, **more: vr.assess(log, {"mine": f}, **more)):
+            check_refusal(
+                lambda call=call, errors=errors, audit_of=audit_of: call(f, world.log, audit=audit_of, errors=errors),
+                ParameterError,
+                said,
+            )
+    audited(world, half, how.fit(world.log, audit=audit))

@@ -47,3 +47,9 @@ def test_worlds_without_habits_are_as_they_were():
 @pytest.mark.parametrize("given", [{"careless": -0.1}, {"bots": 1.1}, {"careless": 0.6, "bots": 0.6}, {"bots": "many"}])
 def test_bad_shares(given):
     check_refusal(lambda: vr.simulate.world(20, 30, **given), ParameterError, "careless|bots")
+
+
+def test_shares_that_add_up_to_all_users_leave_no_ordinary_ones():
+    assert 1 - 0.9 - 0.1 < 0, "the shares are such that their rest is below 0 by rounding"
+    world = vr.simulate.world(50, 40, careless=0.9, bots=0.1, random_state=0)
+    assert (world.careless_users | world.bot_users).all()

@@ -175,7 +175,8 @@ class ErrorOptions:
             return None
         if audit is None:
             raise ParameterError("--rates-by needs the true labels of an audit: give --audit FILE")
-        return vr.who_errs(log, audit=audit, by=self.rates_by, propensities=propensities)
+        by_propensity = propensities if self.rates_by == "propensity" else None
+        return vr.who_errs(log, audit=audit, by=self.rates_by, propensities=by_propensity)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,7 +105,7 @@ def _of_clicks(
 
 
 def check_errors(errors: object, log: FeedbackLog, audit: object) -> None:
-    """Refuse what does not say who errs in this log; without an audit nothing uses it."""
+    """Refuse what does not say who errs in this log, by this audit; without one nothing uses it."""
     if errors is None:
         return
     if not isinstance(errors, WhoErrs):
@@ -114,6 +114,21 @@ def check_errors(errors: object, log: FeedbackLog, audit: object) -> None:
         raise ParameterError("errors are a control variate of audited-dr: give the audit too")
     if errors.log.shape != log.shape or errors.log.levels != log.levels:
         raise ParameterError("errors must be of this log; these are of one of another grid or other levels")
+    if isinstance(audit, AuditSample):
+        unknown = _unlike(audit, errors.audit, log.n_items)
+        if unknown:
+            raise ParameterError(
+                f"errors must be found from this audit; {unknown:,} of its {len(audit):,} pairs were not in theirs, or "
+                "had other true labels"
+            )
+
+
+def _unlike(audit: AuditSample, other: AuditSample, n_items: int) -> int:
+    """Count the pairs of an audit that another one does not have, or with another true label."""
+    own, theirs = (cell_keys(one.users, one.items, n_items) for one in (audit, other))
+    order = np.argsort(theirs)
+    place = order[np.clip(np.searchsorted(theirs, own, sorter=order), 0, len(theirs) - 1)]
+    return int(((theirs[place] != own) | (other.true_labels[place] != audit.true_labels)).sum())
 
 
 def _judged(found: Gathered, exclude: Any, *, by_default: bool) -> Gathered:

@@ -30,7 +30,8 @@ def fit_clicks(log: FeedbackLog) -> LabelProbabilities:
 
     By maximum likelihood over all pairs, for which the clicks of each user and of each item are sufficient. Each user
     counts as having clicked one more item at random, and as having passed over one more, so that all constants are
-    finite: :math:`n_u' = |I| (n_u + 1) / (|I| + 2)`, and likewise of items.
+    finite: :math:`n_u' = |I| (n_u + 1) / (|I| + 2)`, and of items, which share these clicks,
+    :math:`n_i' = |I| (n_i + |U| / |I|) / (|I| + 2)`.
 
     Parameters
     ----------

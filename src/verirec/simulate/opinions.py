@@ -66,7 +66,8 @@ class Opinions:
         keys = random.integers(np.iinfo(np.uint64).max, size=2, dtype=np.uint64)
         habits = None
         if careless or bots:
-            habits = random.choice(3, preferences.shape[0], p=[1 - careless - bots, careless, bots]).astype(np.int8)
+            ordinary = max(1 - careless - bots, 0.0)
+            habits = random.choice(3, preferences.shape[0], p=[ordinary, careless, bots]).astype(np.int8)
         return cls(preferences, noise_rates, keys[0], keys[1], near_threshold, habits)
 
     def true_labels(self, users: Positions, items: Positions) -> Labels:

@@ -1,4 +1,4 @@
-"""Who errs by group: rates drawn together, whether groups differ, and audits that cannot tell."""
+"""Who errs by group: rates partially pooled, whether groups differ, and audits that cannot tell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from scipy.stats import betabinom
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import AuditError, NoiseRateError, ParameterError, SmallAuditWarning
-from verirec.nuisance.noise_rates.error_groups import differ, draw_together
+from verirec.nuisance.noise_rates.error_groups import differ
+from verirec.nuisance.noise_rates.partial_pooling import shrink
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def graded_audit(world, size=600, seed=1):
 def test_shares_are_means_over_all_strengths_of_the_beta_binomial_model():
     wrong, sizes = np.array([2, 9, 3, 12, 1]), np.array([20, 30, 25, 40, 15])
     counts = np.stack([sizes - wrong, wrong], axis=-1)[:, None, :].astype(float)
-    found = draw_together(counts)
+    found = shrink(counts)
     share = (wrong.sum() + 0.5) / (sizes.sum() + 1)
     weights, means = [], []
     for s in np.geomspace(0.5, 1e5, 3_000):
@@ -47,21 +48,21 @@ def test_shares_are_means_over_all_strengths_of_the_beta_binomial_model():
     assert found.shares[:, 0, 1] == pytest.approx(expected, abs=2e-3)
 
 
-def test_groups_that_are_alike_are_drawn_together_and_others_left_apart():
-    alike = draw_together(np.array([[[90.0, 10.0]], [[17.0, 3.0]], [[46.0, 4.0]]] * 4))
-    apart = draw_together(np.array([[[99.0, 1.0]], [[50.0, 50.0]], [[10.0, 90.0]]] * 4))
+def test_groups_that_are_alike_are_shrunk_towards_each_other_and_others_left_apart():
+    alike = shrink(np.array([[[90.0, 10.0]], [[17.0, 3.0]], [[46.0, 4.0]]] * 4))
+    apart = shrink(np.array([[[99.0, 1.0]], [[50.0, 50.0]], [[10.0, 90.0]]] * 4))
     assert np.ptp(alike.shares[:, 0, 1]) < 0.5 * 0.07
     assert apart.shares[:3, 0, 1] == pytest.approx([0.01, 0.5, 0.9], abs=0.02)
     assert alike.own.max() < 0.6 < apart.own.min()
 
 
 def test_two_groups_are_left_apart():
-    shares = draw_together(np.array([[[90.0, 10.0]], [[85.0, 15.0]]])).shares[:, 0, 1]
+    shares = shrink(np.array([[[90.0, 10.0]], [[85.0, 15.0]]])).shares[:, 0, 1]
     assert shares == pytest.approx([0.1, 0.15], abs=0.002)
 
 
 def test_a_group_without_rows_has_the_rates_of_all():
-    found = draw_together(np.array([[[8.0, 2.0]], [[0.0, 0.0]]]))
+    found = shrink(np.array([[[8.0, 2.0]], [[0.0, 0.0]]]))
     assert found.shares[1, 0, 1] == pytest.approx(2.5 / 11)
 
 
@@ -221,3 +222,16 @@ def test_columns_of_features_are_groups(careless, featured):
     assert isinstance(vr.who_errs(featured, audit=audit, by="score"), vr.ErrorCurve)
     check_refusal(lambda: vr.who_errs(featured, audit=audit, by="city"), ParameterError, "the log has kind, age")
     check_refusal(lambda: vr.who_errs(careless.log, audit=audit, by="city"), ParameterError, "no features with names")
+
+
+def test_what_is_given_and_not_used_is_refused_and_seeds_are_used(careless, featured):
+    audit = audit_of(careless, 200)
+    for by in ("kind", "score"):
+        check_refusal(
+            lambda by=by: vr.who_errs(featured, audit=audit, by=by, propensities=np.full((120, 150), 0.5)),
+            ParameterError,
+            f"propensities are for by=\"propensity\"; got by='{by}'",
+        )
+    seeds = [vr.who_errs(featured, audit=audit, by="age", random_state=seed).test.p_value for seed in (0, 0, 1, 2, 3)]
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds)) > 1

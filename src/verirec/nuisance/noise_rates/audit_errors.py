@@ -16,7 +16,8 @@ from verirec.exceptions import AuditError, ParameterError, SmallAuditWarning, wa
 from verirec.formatting import short
 from verirec.losses import AuditOrigin
 from verirec.nuisance.noise_rates.error_curve import AuditErrorCurve, ErrorCurve
-from verirec.nuisance.noise_rates.error_groups import GroupErrors, counted, draw_together, named_groups
+from verirec.nuisance.noise_rates.error_groups import GroupErrors, counted, named_groups
+from verirec.nuisance.noise_rates.partial_pooling import shrink
 from verirec.nuisance.noise_rates.samples import AuditSample
 from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_levels, sort_into_strata
 from verirec.nuisance.propensities import as_propensities
@@ -31,7 +32,7 @@ _MOST_NUMBERS: Final = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditErrors:
-    """Estimate who errs: rates of wrong labels by group, drawn together, and whether groups differ.
+    """Estimate who errs: rates of wrong labels by group, partially pooled, and whether groups differ.
 
     Of binary labels and of levels alike. One of `user_groups`, `item_groups` and `strata_of` says what groups are;
     without any of them all pairs are one.
@@ -46,7 +47,7 @@ class AuditErrors:
     strata
         How many, if groups are strata.
     random_state
-        Of the score's folds and of ties.
+        Of the score's folds, of ties and of the test's shuffling.
 
     Examples
     --------
@@ -84,10 +85,11 @@ class AuditErrors:
         checked_log(log, levels=True)
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
-        names, of_row, sides = self._groups(log, propensities, scores)
-        by_truth, by_said, test = counted(log, audit, of_row, len(names))
-        _refuse_missing(by_truth, log)
-        silent = [name for name, count in zip(names, by_truth.sum(axis=(1, 2)), strict=True) if count == 0]
+        random = as_generator(self.random_state)
+        names, of_row, sides = self._groups(log, propensities, scores, random)
+        found = counted(log, audit, of_row, len(names), int(random.integers(2**32)))
+        _refuse_missing(found.by_truth, log)
+        silent = [name for name, count in zip(names, found.by_truth.sum(axis=(1, 2)), strict=True) if count == 0]
         if silent:
             warn_caller(
                 f"{len(silent)} of {len(names)} groups have no audited pair ({', '.join(silent[:3])}): their rates are "
@@ -98,15 +100,19 @@ class AuditErrors:
             log,
             names,
             as_predictions((log.users, log.items, of_row), *log.shape),
-            draw_together(by_truth),
-            draw_together(by_said),
-            by_truth,
-            test,
+            shrink(found.by_truth),
+            shrink(found.by_said),
+            found.by_truth,
+            found.test,
+            audit,
+            as_predictions((log.users[found.rows], log.items[found.rows], found.weighs), *log.shape),
             sides,
-            AuditOrigin(log.fingerprint, len(audit.rows_in(log).rows) / len(log)),
+            AuditOrigin(log.fingerprint, len(found.rows) / len(log)),
         )
 
-    def _groups(self, log: FeedbackLog, propensities: Any, scores: Any) -> tuple[tuple[str, ...], Numbers, Any]:
+    def _groups(
+        self, log: FeedbackLog, propensities: Any, scores: Any, random: np.random.Generator
+    ) -> tuple[tuple[str, ...], Numbers, Any]:
         """Return the groups' names, the group of each row and, of users or items, that of each of these."""
         given = {name: getattr(self, name) for name in ("user_groups", "item_groups", "strata_of")}
         named = [name for name, value in given.items() if value is not None]
@@ -115,7 +121,7 @@ class AuditErrors:
         if not named:
             return ("all",), np.zeros(len(log), np.int64), {}
         if named[0] == "strata_of":
-            return self._strata(log, propensities, scores)
+            return self._strata(log, propensities, scores, random)
         positions, size = (log.users, log.n_users) if named[0] == "user_groups" else (log.items, log.n_items)
         values = as_array(named[0], given[named[0]])
         if values.shape != (size,):
@@ -125,9 +131,11 @@ class AuditErrors:
             raise ParameterError(f"{named[0]} must name at least two groups; got {names[0]} alone")
         return names, numbers[positions], {named[0]: numbers}
 
-    def _strata(self, log: FeedbackLog, propensities: Any, scores: Any) -> tuple[tuple[str, ...], Numbers, Any]:
+    def _strata(
+        self, log: FeedbackLog, propensities: Any, scores: Any, random: np.random.Generator
+    ) -> tuple[tuple[str, ...], Numbers, Any]:
         what = one_of("strata_of", self.strata_of, ("score", "propensity"))
-        count, random = whole_number("strata", self.strata, min=2, max=100), as_generator(self.random_state)
+        count = whole_number("strata", self.strata, min=2, max=100)
         if what == "score":
             values = score_levels(log, scores, random)
         else:
@@ -164,9 +172,9 @@ def who_errs(
         how likely a pair is to be logged. Or a column of the log's features of users or of items: its levels are
         groups, or five equal parts of a column of many numbers.
     propensities
-        For strata of the propensity.
+        For strata of the propensity, and for nothing else: by default as in `estimate`.
     random_state
-        Of the score's folds.
+        Of the score's folds, of ties and of the test's shuffling.
 
     Examples
     --------
@@ -178,12 +186,14 @@ def who_errs(
     >>> who_errs(world.log, audit=audit, by="propensity").names[0]
     'propensity 0.00297 to 0.0646'
     """
+    if propensities is not None and by != "propensity":
+        raise ParameterError(f'propensities are for by="propensity"; got by={short(by)}')
     if by == "score" and checked_log(log, levels=True).levels is None:
         return AuditErrorCurve(random_state=random_state).fit(log, audit=audit)
     if by in ("score", "propensity"):
         how = AuditErrors(strata_of=by, random_state=random_state)  # type: ignore[arg-type]
         return how.fit(log, audit=audit, propensities=propensities)
-    return AuditErrors(**_groups_of_column(log, by)).fit(log, audit=audit)
+    return AuditErrors(**_groups_of_column(log, by), random_state=random_state).fit(log, audit=audit)
 
 
 def _groups_of_column(log: FeedbackLog, column: object) -> dict[str, Any]:

@@ -6,8 +6,8 @@ With z the logit of what is said at a score, :math:`h = \sigma(z) = P(r = 1)`, t
 
 with numbers of its own for likes and for dislikes. The last term is 0 at the threshold, where people are as likely to
 say one thing as the other, and falls like -|z| away from it: c > 0 says that they err near it; b is by how much more
-they err on one side. The numbers are fitted to the audited rows, b and c drawn to 0 by a weak ridge penalty, so that
-they are finite; bands are of single scores, from the inverse of the penalised information.
+they err on one side. The numbers are fitted to the audited rows, b and c shrunk towards 0 by a weak ridge penalty, so
+that they are finite; bands are of single scores, from the inverse of the penalised information.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ class Curve:
         reach = float(ndtri((1 + confidence) / 2)) * np.sqrt(self._variances(logits))
         return Band(expit(middle), expit(middle - reach), expit(middle + reach))
 
-    def leverage(self, logits: Array) -> Array:
+    def leverage(self, logits: Array, weights: Array) -> Array:
         """Return by how much the chances of fitted rows rest on their own labels."""
         chances = self.at(logits)
-        return np.asarray(np.minimum(chances * (1 - chances) * self._variances(logits), _MOST_LEVERAGE))
+        return np.asarray(np.minimum(weights * chances * (1 - chances) * self._variances(logits), _MOST_LEVERAGE))
 
     def _variances(self, logits: Array) -> Array:
         """Return those of the curve's own logits."""
@@ -154,6 +154,10 @@ class ErrorCurve:
         Curves of P(r* = 1) of rows logged as 0 and as 1: what is expected of their true labels.
     audited
         Scores, true labels and logged labels of the audited rows.
+    audit
+        What it was found from.
+    weights
+        Of each audited pair in the fit: rows of equal weight that it is worth.
     """
 
     log: FeedbackLog
@@ -163,6 +167,8 @@ class ErrorCurve:
     dislikes: Curve
     truths: tuple[Curve, Curve]
     audited: tuple[Array, npt.NDArray[np.int8], npt.NDArray[np.int8]]
+    audit: AuditSample
+    weights: CellValues
 
     def rho01(self, scores: npt.ArrayLike, confidence: float = 0.95) -> Band:
         """Return how often likes are logged as dislikes at some scores, with the band of each."""
@@ -180,8 +186,9 @@ class ErrorCurve:
 
     def leverage(self, log: FeedbackLog, rows: npt.NDArray[np.int64]) -> Array:
         """Return by how much what is expected of audited rows of a log rests on their own true labels, shape (m,)."""
-        logits = self.scale.logits(self.scores.at(log.users[rows], log.items[rows]))
-        return np.where(log.labels[rows] == 1, self.truths[1].leverage(logits), self.truths[0].leverage(logits))
+        pairs = log.users[rows], log.items[rows]
+        given = self.scale.logits(self.scores.at(*pairs)), self.weights.at(*pairs)
+        return np.where(log.labels[rows] == 1, self.truths[1].leverage(*given), self.truths[0].leverage(*given))
 
     @property
     def span(self) -> tuple[float, float]:
@@ -282,6 +289,8 @@ class AuditErrorCurve:
             curve(truths == 0, said == 1),
             (curve(said == 0, truths == 1), curve(said == 1, truths == 1)),
             (scored[rows], truths, said),
+            audit,
+            as_predictions((log.users[rows], log.items[rows], weights), *log.shape),
         )
 
 

@@ -1,17 +1,8 @@
 r"""Who errs: how often each group's labels are wrong, from an audit, and whether groups differ at all.
 
 Of the audited rows of group g with true level j, :math:`n_{gjk}` were logged at level k. A group's chances
-:math:`T_{gj}` are taken for drawn from a Dirichlet distribution around those of all groups together, :math:`m_j`:
-
-.. math:: \hat T_{gjk} = \frac{n_{gjk} + s_j m_{jk}}{n_{gj} + s_j}
-
-for a number of rows :math:`s_j` that the common shares count as. It is averaged over, each s by its likelihood, the
-Dirichlet-multinomial's, and a prior under which :math:`B = s/(n + s)`, by how much a group of usual size n is drawn to
-the others, is uniform: the one s of largest likelihood would often draw groups together for sure. Of G groups B is
-:math:`(G - 3)/(G - 1)` of what s says (Efron and Morris 1973): two or three groups do not tell how much groups differ,
-and are left apart but for one row in common. Variances have three parts: of a group's own rows, of the common shares,
-and of s. With two levels this is the beta-binomial model of each noise rate. Groups without audited rows have the
-common rates.
+:math:`T_{gj}` are shrunk towards those of all groups (`verirec.nuisance.noise_rates.partial_pooling`). Groups without
+audited rows have the common rates.
 
 Whether groups differ is tested by shuffling what was logged among the audited rows of each true level: under the
 hypothesis all orders are as likely, so that the test has its size however small groups are. The statistic is Pearson's,
@@ -27,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv
 
 from verirec.checks import real_number, whole_number
 from verirec.data.cells import CellValues
@@ -36,6 +27,7 @@ from verirec.data.parts import parts_of
 from verirec.exceptions import AuditError
 from verirec.formatting import html_table
 from verirec.losses import AuditOrigin, Corrected, CorrectedLabels, CorrectedLevels, GroupedNoiseRates, NoiseRates
+from verirec.nuisance.noise_rates.partial_pooling import Shrunk
 from verirec.nuisance.noise_rates.samples import AuditSample
 
 if TYPE_CHECKING:
@@ -44,10 +36,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
-_TRIED: Final = 80
-_LEAST_ROWS: Final = 0.5
-_MOST_ROWS: Final = 1e5
-_HALF: Final = 0.5
 _SHUFFLES: Final = 999
 _CELLS: Final = 1 << 21
 """Of shuffled labels that are counted at a time."""
@@ -58,71 +46,6 @@ class GroupTest(NamedTuple):
 
     statistic: float
     p_value: float
-
-
-class Shrunk(NamedTuple):
-    """Shares by group, drawn together.
-
-    Parameters
-    ----------
-    shares
-        Shape (groups, rows, columns): along the last axis they add up to 1.
-    variances
-        Of these, the same shape.
-    own
-        By how much each group's shares rest on its own counts, and not on those of all; shape (groups, rows).
-    sizes
-        Counts of each group, shape (groups, rows).
-    """
-
-    shares: Array
-    variances: Array
-    own: Array
-    sizes: Array
-
-
-def draw_together(counts: Array) -> Shrunk:
-    """Draw each group's shares towards those of all, by as much as the groups' differences say.
-
-    Parameters
-    ----------
-    counts
-        Shape (groups, rows, columns); shares are within rows.
-
-    Examples
-    --------
-    >>> alike = draw_together(np.array([[[9.0, 1.0]], [[18.0, 2.0]], [[8.0, 2.0]]]))
-    >>> alike.shares[:, 0, 1].round(3).tolist()
-    [0.103, 0.102, 0.194]
-    """
-    parts = [_of_row(counts[:, row]) for row in range(counts.shape[1])]
-    shares, variances, own = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
-    return Shrunk(shares, variances, own, counts.sum(axis=2))
-
-
-def _of_row(counts: Array) -> tuple[Array, Array, Array]:
-    """Draw shares together, shape (groups, columns): means and variances over all s, by how likely each is."""
-    total, sizes = counts.sum(axis=0), counts.sum(axis=1)
-    common = (total + _HALF) / (total + _HALF).sum()
-    tried = np.geomspace(_LEAST_ROWS, _MOST_ROWS, _TRIED)[:, None, None]
-    alpha = tried * common
-    likely = (gammaln(tried) - gammaln(sizes[:, None] + tried)).sum(axis=(1, 2))
-    likely += (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=(1, 2))
-    # By how much shares are drawn together, s / (n + s), is uniform before the counts are seen.
-    typical = max(float(sizes[sizes > 0].mean()) if sizes.any() else 1.0, 1.0)
-    likely += (np.log(tried) - 2 * np.log(typical + tried)).ravel()
-    weights = np.exp(likely - likely.max())
-    weights /= weights.sum()
-    n_groups = int((sizes > 0).sum())
-    drawn = max(n_groups - 3, 0) / max(n_groups - 1, 1) * tried / (sizes[:, None] + tried)
-    rows = np.where(sizes[:, None] > 0, np.maximum(sizes[:, None] * drawn / (1 - drawn), 2 * _HALF), tried)
-    own = sizes[:, None] / (sizes[:, None] + rows)
-    shares = (counts + rows * common) / (sizes[:, None] + rows)
-    of_common = common * (1 - common) * (1 / ((tried + 1) * max(n_groups, 1)) + 1 / max(total.sum(), 1.0))
-    within = shares * (1 - shares) / (sizes[:, None] + rows + 1) + (1 - own) ** 2 * of_common
-    mean = np.tensordot(weights, shares, axes=1)
-    variances = np.tensordot(weights, within + (shares - mean) ** 2, axes=1)
-    return mean, variances, np.tensordot(weights, own[..., 0], axes=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,6 +72,10 @@ class GroupErrors:
         The group of each user, or of each item, if that is what groups are of.
     origin
         The log and the share of it that was audited.
+    audit
+        What it was found from.
+    weighs
+        The share of each audited pair in the audit's weight of its group and logged level.
     """
 
     log: FeedbackLog
@@ -158,6 +85,8 @@ class GroupErrors:
     truths: Shrunk
     audited: Array
     test: GroupTest
+    audit: AuditSample
+    weighs: CellValues
     sides: dict[str, Numbers] = field(default_factory=dict)
     origin: AuditOrigin | None = None
 
@@ -176,7 +105,7 @@ class GroupErrors:
         """Return by how much what is expected of audited rows of a log rests on their own true labels, shape (m,)."""
         group = self.of_row.at(log.users[rows], log.items[rows]).astype(np.int64)
         said = log.labels[rows].astype(np.int64)
-        return np.asarray(self.truths.own[group, said] / np.maximum(self.truths.sizes[group, said], 1.0))
+        return np.asarray(self.truths.own[group, said] * self.weighs.at(log.users[rows], log.items[rows]))
 
     @property
     def wrong(self) -> Array:
@@ -250,8 +179,28 @@ class GroupErrors:
         return html_table(f"Who errs (groups differ: p = {self.test.p_value:.3g})", rows)
 
 
-def counted(log: FeedbackLog, audit: AuditSample, group: Numbers, n_groups: int) -> tuple[Array, Array, GroupTest]:
-    """Count audited rows by group, true and logged level, of equal weight; and by group, logged and true level.
+class Counted(NamedTuple):
+    """Audited rows by group.
+
+    Parameters
+    ----------
+    by_truth, by_said
+        Counts of equal weight by group, true and logged level, and by group, logged and true level.
+    rows, weighs
+        The audited rows, and the share of each in the weight of its group and logged level, shape (m,) each.
+    test
+        Whether groups differ.
+    """
+
+    by_truth: Array
+    by_said: Array
+    rows: Numbers
+    weighs: Array
+    test: GroupTest
+
+
+def counted(log: FeedbackLog, audit: AuditSample, group: Numbers, n_groups: int, seed: int) -> Counted:
+    """Count audited rows by group and level.
 
     Parameters
     ----------
@@ -261,13 +210,17 @@ def counted(log: FeedbackLog, audit: AuditSample, group: Numbers, n_groups: int)
         Of each row of the log.
     n_groups
         How many there are.
+    seed
+        Of the test.
     """
     rows, truths, chances = audit.rows_in(checked_log(log, levels=True))
     size = 2 if log.levels is None else len(log.levels)
     said, weights = log.labels[rows].astype(np.int64), chances.mean() / chances
     by_truth = _of_equal_weight((group[rows], truths.astype(np.int64), said), weights, (n_groups, size, size))
     by_said = _of_equal_weight((group[rows], said, truths.astype(np.int64)), weights, (n_groups, size, size))
-    return by_truth, by_said, differ(group[rows], truths, said, weights)
+    cells = group[rows] * size + said
+    weighs = weights / np.bincount(cells, weights)[cells]
+    return Counted(by_truth, by_said, rows, weighs, differ(group[rows], truths, said, weights, seed=seed))
 
 
 def _of_equal_weight(places: tuple[Numbers, ...], weights: Array, shape: tuple[int, int, int]) -> Array:
