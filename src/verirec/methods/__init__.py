@@ -16,6 +16,7 @@ from verirec.methods.multiple import MR as MR
 from verirec.methods.balancing import SDR as SDR, IPSV2 as IPSV2, DRV2 as DRV2
 from verirec.methods.kernel_balancing import AKBDR as AKBDR
 from verirec.methods.calibrating import DCEDR as DCEDR
+from verirec.methods.clicking import RELMF as RELMF
 from verirec.methods.auto import Auto as Auto
 from verirec.methods.tuning import tune as tune
 from verirec.methods.paths import PenaltyPath as PenaltyPath, fit_path as fit_path

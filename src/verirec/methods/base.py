@@ -125,6 +125,8 @@ class Method(Trained):
     """Whether its objective is one of pseudo-labels, which sweeps can lower."""
     takes_correction: ClassVar[bool] = False
     """Whether it can be corrected for noise."""
+    takes_clicks: ClassVar[bool] = False
+    """Whether it can be trained on a log of clicks alone."""
     takes_levels: ClassVar[bool] = False
     """Whether it can be trained on a log that keeps its levels."""
     limits: ClassVar[Limits] = {

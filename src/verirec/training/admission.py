@@ -8,7 +8,7 @@ from typing import Any
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import in_words
 from verirec.estimation.gathering import noise_from_audit as noise_from_audit
-from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, judgeable
+from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, has_clicks_alone, judgeable
 from verirec.exceptions import LabelError, ParameterError
 from verirec.losses import TransitionRegion
 from verirec.nuisance.propensities import Propensities
@@ -48,7 +48,8 @@ def checked_known(noise: Any, log: FeedbackLog) -> KnownNoise | None:
 
 def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:
     """Accept a log that a method can be trained on, with noise of its kind; returns that, and the head."""
-    judgeable(log, levels=settings.takes_levels)
+    if not (settings.takes_clicks and has_clicks_alone(log)):
+        judgeable(log, levels=settings.takes_levels)
     return checked_known(noise, log), make_head(settings.head, settings.loss, log)
 
 

@@ -24,6 +24,7 @@ class TrainingSettings:
     needs_grid: bool
     needs_all_propensities: bool
     uses_propensities: bool
+    takes_clicks: bool
     takes_features: bool
     takes_levels: bool
     own_estimator: str
