@@ -45,6 +45,16 @@ def test_from_clicks_to_a_verdict(run, folder, tmp_path):
     assert set(json.loads(out)["recommenders"]["mine"]) == {"survey", "survey-ppi"}
 
 
+def test_clicks_alone_train(run, folder, tmp_path):
+    log = options(folder)[:4]
+    code, out, _ = run("train", *log, "--method", "rel-mf", "--set", "power=0.3", "--out", tmp_path / "model")
+    assert code == 0
+    assert "rel-mf" in out
+    trained = vr.methods.load(tmp_path / "model")
+    assert trained.report.parameters["power"] == 0.3
+    assert (len(trained.user_ids), len(trained.item_ids)) == SHAPE
+
+
 def test_clicks_alone_tell_a_ranking_and_what_it_assumes(run, folder):
     code, out, _ = run("estimate", *options(folder), "--gamma", 1)
     assert code == 0
@@ -63,5 +73,6 @@ def test_what_needs_both_classes_says_so_in_one_line(run, folder, tmp_path, monk
     given = options(folder)[:4] if verb == "train" else options(folder)
     code, _, errors = run(verb, *given, *more)
     assert code == 2
-    assert "of clicks alone, a survey of random pairs will do" in errors
+    trained = "a method that is trained on clicks alone: rel-mf"
+    assert (trained if verb == "train" else "of clicks alone, a survey of random pairs will do") in errors
     assert errors.count("\n") == 1

@@ -155,6 +155,18 @@ def dr(state):
     return identity(state, lambda cell: 1 / state.p[cell], lambda cell: state.imputed(cell, prior))
 
 
+def rel_mf(state):
+    """A click counts as a like 1/theta times, and as a dislike 1 - 1/theta times; all other pairs as a dislike."""
+    clicked = [item for (_, item), r in state.labels.items() if r == 1]
+    most = max(clicked.count(item) for item in clicked)
+    total = 0.0
+    for cell in state.cells:
+        y = state.labels.get(cell, 0.0)
+        theta = (max(clicked.count(cell[1]), 1) / most) ** state.options["power"]
+        total += y / theta * state.l(state.f[cell], 1) + (1 - y / theta) * state.l(state.f[cell], 0)
+    return total / state.size
+
+
 def dr_jl(state):
     return identity(state, lambda cell: 1 / state.p[cell], state.imputed)
 
@@ -243,6 +255,7 @@ PREDICTION = {
     "ome-eib": eib,
     "ome-ips": ips,
     "ome-dr": dr_jl,
+    "rel-mf": rel_mf,
 }
 """With rates, the same formulas are of the surrogate error."""
 

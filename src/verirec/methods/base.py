@@ -270,7 +270,7 @@ class Method(Trained):
         Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
         """
         self.check_parameters()
-        checking.check_levels(self, log, Method.kinds())
+        checking.check_labels(self, log, Method.kinds())
         return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:

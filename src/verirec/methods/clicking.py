@@ -24,14 +24,22 @@ from verirec.training.objective import ImputedLabels, Objective, PseudoLabels
 class RELMF(Method):
     r"""Clicks weighed by :math:`1/\theta_i`, and everything else as not liked.
 
-    What it gives are scores whose level is that of clicks, not of likes: rank by them, or fit with a survey, which
-    puts level and slope right. There is no honest validation by clicks, so by default no rows are held out and
-    training ends when it has converged.
+    What it gives are scores whose level is known up to a factor only, as :math:`\theta` is: rank by them, or fit with a
+    survey, which puts level and slope right. Held-out clicks do not tell when to stop, so by default no rows are held
+    out and training ends when it has converged. Pseudo-labels :math:`1/\theta` are above 1: the log loss has a minimum
+    from `report_.penalty_bound` on, and the penalty by default is above it. Rows of 0 count as pairs without a click.
 
     Parameters
     ----------
     power
-        :math:`\eta`, 0 for clicks that all count once (a plain model of what is clicked).
+        :math:`\eta`, 0 for clicks that all count once (a plain model of what is clicked); .5 is the paper's.
+
+    Examples
+    --------
+    >>> from verirec import FeedbackLog
+    >>> clicks = FeedbackLog.from_arrays([0, 0, 1, 2], [0, 1, 0, 2], [1, 1, 1, 1], n_users=3, n_items=4)
+    >>> RELMF(dim=0).fit(clicks).recommend([2], k=1, exclude=clicks).items.tolist()
+    [[0]]
     """
 
     name: ClassVar[str] = "rel-mf"
@@ -50,9 +58,10 @@ class RELMF(Method):
     validation: float = 0.0
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
-        """Impute 0, and weigh rows by their items' popularity among these rows."""
-        popularity = torch.as_tensor(counts(data.log.items, data.log.n_items), device=data.device)
-        theta = (popularity.clamp(min=1) / popularity.max()) ** self.power
+        """Impute 0, and weigh rows by the clicks of their items among these rows."""
+        clicked = counts(data.log.items[data.log.labels == 1], data.log.n_items)
+        popularity = torch.as_tensor(clicked, device=data.device).clamp(min=1)
+        theta = (popularity / popularity.max()) ** self.power
 
         def weights(batch: Batch) -> torch.Tensor:
             return (1 / theta[batch.items]).to(batch.weights.dtype)

@@ -11,6 +11,7 @@ from verirec.estimation.gathering import noise_from_audit as noise_from_audit
 from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, has_clicks_alone, judgeable
 from verirec.exceptions import LabelError, ParameterError
 from verirec.losses import TransitionRegion
+from verirec.nuisance.click_model import clicks_only
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.by_level import TrueLevelPropensities
 from verirec.training.heads import HEADS as HEADS
@@ -19,8 +20,8 @@ from verirec.training.heads import make_head
 from verirec.training.settings import TrainingSettings
 
 
-def check_levels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
-    """Raise `LabelError` for a log that keeps its levels where a method is for 0/1 labels, and say which is not.
+def check_labels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
+    """Raise `LabelError` for a log of levels, or of clicks alone, that a method is not for, and say which is.
 
     Parameters
     ----------
@@ -35,6 +36,12 @@ def check_levels(method: Any, log: FeedbackLog, kinds: Iterable[Any]) -> None:
         raise LabelError(
             f"{method.name} is trained on 0/1 labels; the log has levels {in_words(levels)}: take "
             f"log.binary(positive_from=...), or a method that takes levels: {able}"
+        )
+    if clicks_only(log) and not method.takes_clicks:
+        able = ", ".join(kind.name for kind in kinds if kind.takes_clicks)
+        raise LabelError(
+            f"{method.name} needs rows of both classes; all {len(log):,} are positive: take rows of 0 for what was "
+            f"shown and not clicked, or a method that is trained on clicks alone: {able}"
         )
 
 

@@ -220,12 +220,13 @@ class PseudoLabels(Objective):
         return (first, self.imputation_step) if self.learns_labels else (first,)
 
     def target_excess(self, data: TrainingData) -> Tensor:
-        """Return what targets, w (r - g) + g or w r, have outside of [0, 1], for g the labels' weighted mean."""
+        """Return what targets, w (r - g) + g or w r, have outside of [0, 1]; for learnt g, by the labels' mean."""
         batch = data.all_rows
         labels, weights = self.correction.labels(batch), self.row_weights(batch)
         if self.imputed is None:
             return _outside(labels) * weights
-        prior = mean_label(labels, weights).clamp(0, 1)
+        constant = self.imputed.constant
+        prior = (mean_label(labels, weights) if constant is None else constant).clamp(0, 1)
         return _outside(((labels - prior) * weights).add_(prior))
 
 
