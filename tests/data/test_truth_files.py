@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from refusals import check_refusal
-from verirec import FeedbackLog
+from verirec import FeedbackLog, SurveySample
 from verirec.data.answers import combine_answers
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import read_truths
@@ -226,8 +226,18 @@ BAD = [
         r"^a\.csv: pairs of kind logged are not in the log in 1 of 2 rows \(first: 1, counting from 0\): ids were "
         r"changed, or the plan is of another log$",
     ),
-    ("random", "kind,user,item,truth\nrandom,dan,10,1\n", UnknownIdError, r"user is not in the log .* is 'dan'$"),
-    ("random", "kind,user,item,truth\nrandom,ann,30,1\n", UnknownIdError, r"item is not in the log .* is 30$"),
+    (
+        "random",
+        "kind,user,item,truth\nrandom,dan,10,1\n",
+        UnknownIdError,
+        r"user is not in .* is 'dan'; .* all_users=...$",
+    ),
+    (
+        "random",
+        "kind,user,item,truth\nrandom,ann,30,1\n",
+        UnknownIdError,
+        r"item is not in .* is 30; .* all_items=...$",
+    ),
     (
         "random",
         "kind,user,item,truth\nrandom,ann,10,1\nboth,bob,10,0\n",
@@ -265,3 +275,29 @@ def test_rows_of_the_other_kind_may_be_wrong(read):
     content = PLAN.replace("random,ann,20", "random,nobody,20")
     assert len(read(content).users) == 2
     check_refusal(lambda: read(content, "random"), UnknownIdError, "nobody")
+
+
+def test_answers_in_stars_count_by_the_logs_threshold(tmp_path):
+    log = FeedbackLog.from_arrays([0, 1, 1], [0, 0, 1], [1, 0, 1], n_users=2, n_items=2, user_ids=["a", "b"])
+    file = tmp_path / "survey.csv"
+    file.write_text("user,item,true_label\na,0,5\nb,0,1\nb,1,3\n")
+    assert SurveySample.from_file(file, log, positive_from=4).labels.tolist() == [1, 0, 0]
+    with pytest.raises(SurveyError, match="must be 0 or 1"):
+        SurveySample.from_file(file, log)
+    file.write_text("user,item,true_label\na,0,1\nb,0,0\n")
+    assert SurveySample.from_file(file, log, positive_from=4).labels.tolist() == [1, 0]
+
+
+def test_files_of_spreadsheets_are_read_as_windows_writes_them(tmp_path):
+    log = FeedbackLog.from_arrays([0, 1, 1], [0, 0, 1], [1, 0, 1], n_users=2, n_items=2, user_ids=["é", "b"])
+    file = tmp_path / "survey.csv"
+    file.write_bytes("user;item;true_label\né;0;1\nb;0;0\n".encode("cp1252"))
+    assert SurveySample.from_file(file, log).users.tolist() == [0, 1]
+
+
+def test_who_has_no_row_is_said_to_be_named(tmp_path):
+    log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, user_ids=["a", "b"])
+    file = tmp_path / "survey.csv"
+    file.write_text("user,item,true_label\na,0,1\nz,0,0\n")
+    with pytest.raises(UnknownIdError, match=r"first is 'z'; users that have no row are named by all_users=\.\.\.$"):
+        SurveySample.from_file(file, log)

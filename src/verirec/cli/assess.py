@@ -79,13 +79,13 @@ def assess_command(
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)
-        audit = noise.read_audit(table, log.columns)
+        audit = noise.read_audit(table, log.of_truths)
         found = vr.assess(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             audit=audit,
             errors=rates.found(chosen, audit, propensities),
-            survey=survey.read(table, log.columns),
+            survey=survey.read(table, log.of_truths),
             noise_rates=noise.known_rates(chosen, log.columns, propensities),
             propensities=propensities,
             hold_out=hold_out,

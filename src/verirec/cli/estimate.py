@@ -52,7 +52,9 @@ class _NoiseOptions(NoiseOptions):
     def others(self) -> int:
         return super().others + self.region
 
-    def found(self, log: vr.FeedbackLog, columns: Any, propensities: vr.Propensities, **options: Any) -> Noise:
+    def found(
+        self, log: vr.FeedbackLog, as_in_log: dict[str, Any], propensities: vr.Propensities, **options: Any
+    ) -> Noise:
         """Take the rates or find them out; `options` as in `identified_region`."""
         from verirec.cli.estimate_table import Noise
         from verirec.data.feedback_log import checked_log
@@ -60,10 +62,10 @@ class _NoiseOptions(NoiseOptions):
 
         if self.audit is None and not self.region and (self.others or self.rho01 is not None):
             checked_log(log)  # What is neither an audit nor a region gives rates of two classes.
-        rates = self.known_rates(log, columns, propensities)
+        rates = self.known_rates(log, as_in_log["log_columns"], propensities)
         if rates is not None:
             return Noise(rates, rates.source)
-        audit = self.read_audit(log, columns)
+        audit = self.read_audit(log, as_in_log)
         if audit is not None and log.levels is not None:
             between = AuditTransitionMatrix().fit(log, audit=audit)
             return Noise(between, between.source, audit)
@@ -120,13 +122,13 @@ def estimate_command(
     files = named_files(predictions)
     with working("Reading the log"):
         whole = log.load(propensity.propensity_column)
-    surveyed, table = survey.read(whole, log.columns), self_selected(whole)
+    surveyed, table = survey.read(whole, log.of_truths), self_selected(whole)
     asked_for = log.clicks or surveyed is not None or ranking.ranking_only
     clicks = asked_for and len(table) > 1 and clicks_only(table)
     if not clicks:
         judgeable(table, levels=True)
     propensities = propensity.fit(table)
-    found = noise.found(table, log.columns, propensities, confidence=how.confidence, random_state=seed)
+    found = noise.found(table, log.of_truths, propensities, confidence=how.confidence, random_state=seed)
     options = {
         "imputation": one_of("--imputation", imputation, ("constant", "model")),
         "interval": interval,

@@ -109,9 +109,15 @@ def show(
         console.print(_table(rankings, "Metric"))
         for assumed in dict.fromkeys(_assumed(one.ranking) for one in results.values() if one.ranking is not None):
             if assumed:
-                console.print(f"The ranking is by clicks, if {assumed}.", soft_wrap=True)
-                told = "" if losses else " They have no dislikes, and so tell no losses: a --survey would."
-                console.print(f'"naive" takes the clicks as they are.{told}', soft_wrap=True)
+                console.print(
+                    f"The ranking is by clicks alone, without a true label, and right only if {assumed}: where taste "
+                    "decides what is shown it can prefer the worse recommender.",
+                    soft_wrap=True,
+                )
+                console.print('"naive" takes the clicks as they are.', soft_wrap=True)
+                if not losses:
+                    told = "Clicks have no dislikes, and so tell no losses: scores of all pairs and a --survey would."
+                    console.print(told, soft_wrap=True)
     firm = [name for name in _RESTS_ON if any(one.headline == name for one in losses.values())]
     for headline in firm:
         console.print(f"Go by {headline}, {_RESTS_ON[headline]}.", soft_wrap=True)

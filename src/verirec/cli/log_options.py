@@ -88,6 +88,11 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
         return {"user": self.user, "item": self.item}
 
     @property
+    def of_truths(self) -> dict[str, Any]:
+        """What files of true labels have in common with the log: its columns, and from which star on people like."""
+        return {"log_columns": self.columns, "positive_from": self.positive_from}
+
+    @property
     def reading(self) -> dict[str, Any]:
         """What `read_log` takes of these."""
         return {

@@ -86,10 +86,8 @@ def monitor_command(
             table,
             {name: scores.read(file, table, log.columns) for name, file in files.items()},
             every=every,  # type: ignore[arg-type]
-            surveys={
-                name: vr.SurveySample.from_file(file, table, log_columns=log.columns) for name, file in asked.items()
-            },
-            audit=noise.read_audit(table, log.columns),
+            surveys={name: vr.SurveySample.from_file(file, table, **log.of_truths) for name, file in asked.items()},
+            audit=noise.read_audit(table, log.of_truths),
             noise_rates=noise.rates,
             **vars(how),
             progress=lambda step: status.update(Text(step)),

@@ -61,10 +61,10 @@ class SurveyOptions:
         of_noise(help="True labels of random pairs, logged or not: a table with user, item and true_label."),
     ] = None
 
-    def read(self, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> vr.SurveySample | None:
-        """Read the survey, or take the rows that the log marks as shown at random; `columns` are the log's."""
+    def read(self, log: vr.FeedbackLog, as_in_log: Mapping[str, Any]) -> vr.SurveySample | None:
+        """Read the survey, or take the rows that the log marks as shown at random; see `RatingsOptions.of_truths`."""
         if self.survey is not None:
-            return vr.SurveySample.from_file(self.survey, log, log_columns=columns)
+            return vr.SurveySample.from_file(self.survey, log, **as_in_log)
         return vr.SurveySample.from_unbiased(log) if log.unbiased is not None else None
 
 
@@ -139,9 +139,9 @@ class NoiseOptions(RateOptions):
         """How many sources of noise rates other than the rates themselves are given."""
         return (self.audit is not None) + (self.reask is not None)
 
-    def read_audit(self, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> vr.AuditSample | None:
-        """Read the audit, if there is one; `columns` are the log's, which its file may have too."""
-        return None if self.audit is None else vr.AuditSample.from_file(self.audit, log, log_columns=columns)
+    def read_audit(self, log: vr.FeedbackLog, as_in_log: Mapping[str, Any]) -> vr.AuditSample | None:
+        """Read the audit, if there is one; see `RatingsOptions.of_truths`."""
+        return None if self.audit is None else vr.AuditSample.from_file(self.audit, log, **as_in_log)
 
     def known_rates(
         self, log: vr.FeedbackLog, columns: Mapping[str, str | None], propensities: vr.Propensities

@@ -109,7 +109,7 @@ def plan_command(
             half_width=0.03 if budget is None and half_width is None else half_width,
             purpose=purpose or ("difference" if len(files) > 1 else "level"),
             confidence=confidence,
-            pilot=None if pilot is None else vr.SurveySample.from_file(pilot, table, log_columns=log.columns),
+            pilot=None if pilot is None else vr.SurveySample.from_file(pilot, table, **log.of_truths),
             propensities=_declared(propensity, table),
             guess=guess.rates,
             loss=loss,

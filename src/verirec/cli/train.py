@@ -90,9 +90,9 @@ def train_command(
         rates = noise.known_rates(table, log.columns, propensities)
         given = {
             "propensities": propensities,
-            "audit": noise.read_audit(table, log.columns),
+            "audit": noise.read_audit(table, log.of_truths),
             # Rows that were shown at random are in the log, and are trained on.
-            "survey": None if surveyed.survey is None else surveyed.read(table, log.columns),
+            "survey": None if surveyed.survey is None else surveyed.read(table, log.of_truths),
         }
     _warn_of_unused_features(recommender, table)
     with engine, sole_writer(out), _progress(f"Training {method}") as show:

@@ -76,10 +76,10 @@ def tune_command(
     keep_what_is_there(out, force=force, resume=resume)
     with working("Reading the log"):
         table = log.load(propensity.propensity_column)
-        given: dict[str, Any] = {"audit": noise.read_audit(table, log.columns), "noise_rates": noise.rates}
+        given: dict[str, Any] = {"audit": noise.read_audit(table, log.of_truths), "noise_rates": noise.rates}
         if propensity.given:
             given["propensities"] = propensity.fit(table)
-        asked = survey.read(table, log.columns)
+        asked = survey.read(table, log.of_truths)
     with sole_writer(out), _progress(f"Tuning {method}") as show:
         keep_what_is_there(out, force=force, resume=resume)
         given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": show}

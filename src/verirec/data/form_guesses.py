@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from verirec.data.feature_columns import NUMBER
 from verirec.data.files import file_ending, separator_of
-from verirec.data.text_form import BLOCK_BYTES
+from verirec.data.text_form import BLOCK_BYTES, likely_encoding
 from verirec.exceptions import ParameterError
 from verirec.formatting import names_in_words
 
@@ -33,7 +32,7 @@ def guess_form(file: Path, options: dict[str, Any]) -> Iterator[tuple[str, dict[
     """
     encoding = options["encoding"]
     if encoding == "utf-8":
-        encoding = _encoding(file)
+        encoding = likely_encoding(file)
         if encoding != "utf-8":
             yield f"the text is not UTF-8; {encoding} reads it", {"encoding": encoding}
     with pa.input_stream(str(file)) as opened:
@@ -59,20 +58,3 @@ def _header(names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     if len(names) >= len(_NAMES) and any(re.match(NUMBER, name.strip()) for name in names):
         columns = [*_NAMES, *(f"column{place}" for place in range(len(_NAMES) + 1, len(names) + 1))]
         yield f"there is no header: the first line is {names_in_words(names)}", {"columns": columns}
-
-
-def _encoding(file: Path) -> str:
-    """Return utf-8 if all of the file is, utf-16 if it starts so, and else the usual one of Windows."""
-    with pa.input_stream(str(file)) as opened:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        start = part = opened.read(BLOCK_BYTES)
-        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return "utf-16"
-        try:
-            while part:
-                decoder.decode(part)
-                part = opened.read(BLOCK_BYTES)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.csv
 
 from verirec.exceptions import DroppedRowsWarning, ParameterError, warn_caller
@@ -97,3 +99,20 @@ def refuse_odd_delimiter(delimiter: object) -> None:
         return
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n\0"':
         raise ParameterError(f"delimiter must be one ASCII character; got {short(delimiter)}")
+
+
+def likely_encoding(file: Path) -> str:
+    """Return utf-8 if all of the file is, utf-16 if it starts so, and else the usual one of Windows."""
+    with pa.input_stream(str(file)) as opened:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        start = part = opened.read(BLOCK_BYTES)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        try:
+            while part:
+                decoder.decode(part)
+                part = opened.read(BLOCK_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"

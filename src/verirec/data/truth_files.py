@@ -21,7 +21,7 @@ from verirec.data.label_studio import read_label_studio
 from verirec.data.levels import Levels, in_words, level_indices, values_at
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
 from verirec.data.roles import Roles, TruthRoles
-from verirec.data.text_form import TextForm
+from verirec.data.text_form import TextForm, likely_encoding
 from verirec.exceptions import (
     AuditError,
     DataError,
@@ -78,10 +78,12 @@ def read_truths(
     likely: Columns | None = None,
     *,
     kind: Literal["logged", "random", "again"] = "logged",
+    positive_from: float | None = None,
 ) -> Truths:
     """Read an audit (logged pairs), a survey (random ones) or a re-ask (logged pairs, each by its own user).
 
-    Fields may be separated by commas, semicolons or tabs; a file that ends in .json is an export of Label Studio's.
+    Fields may be separated by commas, semicolons or tabs, and text may be as Windows has it; a file that ends in .json
+    is an export of Label Studio's. Answers in stars become 0 and 1 by `positive_from`, unless all of them are 0 or 1.
 
     Of a plan, which has both and says so in a column `kind`, the rows of one kind are taken. Rows without a label are
     left out, as of a list not filled in to the end, and the probabilities lowered by their share. Several answers to
@@ -95,14 +97,14 @@ def read_truths(
     if len(table) == 0:
         raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
     given, share = _answered(table, settled, "random" if kind == "random" else "logged", file)
-    users, items = given.positions(log, ending)
+    users, items = given.positions(log, ending, random=kind == "random")
     keys = cell_keys(users, items, log.n_items)
     if kind != "random" and given.column("kind") is not None:
         given.refuse_unlogged(keys, log)
     told: dict[str, Any] = {"file": file.name, "where": given.where, "error": error}
     if log.levels is None or kind == "again":
         people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
-        found = combine_answers(keys, given.labels(error), people, **told)
+        found = combine_answers(keys, given.labels(error, positive_from), people, **told)
     else:
         found = one_answer_each(keys, given.levels(log.levels, error), **told)
     probabilities, clusters = given.probabilities(), given.clusters()
@@ -123,7 +125,7 @@ def _read(file: Path, roles: TruthRoles, what: str, likely: Columns | None) -> t
         # Its ids are of the kind that the plan's were.
         return table, roles.settle(table.column_names, likely), ".parquet"
     ending = file_ending(file, is_text=False, kind=what)
-    table, settled = read_columns(file, ending, roles, TextForm(_delimiter(file, ending)), likely=likely)
+    table, settled = read_columns(file, ending, roles, _form(file, ending), likely=likely)
     return table, settled, ending
 
 
@@ -173,8 +175,8 @@ class _AnsweredRows:
             return None
         return np.where(is_blank(column), len(codes) + np.arange(len(codes)), codes)
 
-    def positions(self, log: FeedbackLog, ending: str) -> tuple[Positions, Positions]:
-        """Look users and items up; each row must have both, and the log must know them."""
+    def positions(self, log: FeedbackLog, ending: str, *, random: bool) -> tuple[Positions, Positions]:
+        """Look users and items up; each row must have both, and the log must know them, with a row or without."""
         label = self.settled.rating
         for column in (str(self.settled.user), str(self.settled.item)):
             blank = np.flatnonzero(is_blank(self.table[column]))
@@ -189,7 +191,9 @@ class _AnsweredRows:
         ]
         for side in sides:
             if (side.positions < 0).any():
-                raise side.unknown_error(self.file.name, self.rows[side.positions < 0], self.total)
+                error = side.unknown_error(self.file.name, self.rows[side.positions < 0], self.total)
+                hint = f"; {side.name}s that have no row are named by all_{side.name}s=..." if random else ""
+                raise UnknownIdError(f"{error}{hint}")
         return sides[0].positions, sides[1].positions
 
     def refuse_unlogged(self, keys: npt.NDArray[np.int64], log: FeedbackLog) -> None:
@@ -201,9 +205,13 @@ class _AnsweredRows:
                 "or the plan is of another log"
             )
 
-    def labels(self, error: type[DataError]) -> npt.NDArray[np.int8]:
-        """Take 0 and 1, yes and no, true and false."""
+    def labels(self, error: type[DataError], positive_from: float | None = None) -> npt.NDArray[np.int8]:
+        """Take 0 and 1, yes and no, true and false; or stars by a threshold, where some number is neither 0 nor 1."""
         column, name = self.table[str(self.settled.rating)], f"{self.file.name}: {self.settled.rating}"
+        if positive_from is not None and (is_text(column.type) or is_number(column.type)):
+            stars = self._numbers(column, name, error)
+            if np.isfinite(stars).all() and not np.isin(stars, (0, 1)).all():
+                return (stars >= positive_from).astype(np.int8)
         if is_text(column.type):
             words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
             codes = pc.index_in(words, value_set=pa.array([*_NEGATIVE, *_POSITIVE], words.type))
@@ -260,18 +268,22 @@ class _AnsweredRows:
         return 1 / values if role == "weight" else values
 
 
-def _delimiter(file: Path, ending: str) -> str | None:
-    """Look for what separates a header's fields, where it is not what the ending says: spreadsheets have their own."""
+def _form(file: Path, ending: str) -> TextForm:
+    """Look for what separates a header's fields, where it is not what the ending says, and for the encoding.
+
+    Spreadsheets have their own.
+    """
     if ending == ".parquet" or not file.is_file():
-        return None
+        return TextForm()
     try:
+        encoding = likely_encoding(file)
         with pa.input_stream(str(file), compression="detect") as opened:
-            header = opened.read(1 << 16).split(b"\n")[0].decode(errors="replace")
+            header = opened.read(1 << 16).decode(encoding, errors="replace").partition("\n")[0]
     except (OSError, pa.ArrowInvalid):
-        return None
+        return TextForm()
     usual = "," if ending == ".csv" else "\t"
     best = max(",;\t", key=header.count)
-    return None if usual in header or best not in header else best
+    return TextForm(None if usual in header or best not in header else best, encoding=encoding)
 
 
 def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_AnsweredRows, float]:

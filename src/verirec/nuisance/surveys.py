@@ -169,6 +169,7 @@ class SurveySample:
         item: str | None = None,
         true_label: str | None = None,
         log_columns: Mapping[str, str | None] | None = None,
+        positive_from: float | None = None,
     ) -> SurveySample:
         """Read a survey: a table with user, item and true label, by the log's ids; rows without one are left out.
 
@@ -185,9 +186,12 @@ class SurveySample:
             The columns; left out, `log_columns` and the usual names are tried.
         log_columns
             The log's own columns, "user" and "item": taken where the table has columns of these names.
+        positive_from
+            The threshold of answers in stars; as the log's.
         """
         roles = TruthRoles(user, item, true_label)
-        found = read_truths(path_of("path", path), roles, checked_log(log, levels=True), log_columns, kind="random")
+        source, log = path_of("path", path), checked_log(log, levels=True)
+        found = read_truths(source, roles, log, log_columns, kind="random", positive_from=positive_from)
         return cls(
             found.users,
             found.items,

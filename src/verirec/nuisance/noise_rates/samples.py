@@ -91,6 +91,7 @@ class AuditSample:
         item: str | None = None,
         true_label: str | None = None,
         log_columns: Mapping[str, str | None] | None = None,
+        positive_from: float | None = None,
     ) -> AuditSample:
         """Read an audit: a table with user, item and true label, by the log's ids; rows without one are left out.
 
@@ -107,10 +108,11 @@ class AuditSample:
             The columns; left out, `log_columns` and the usual names are tried.
         log_columns
             The log's own columns, "user" and "item": taken where the table has columns of these names.
+        positive_from
+            The threshold of answers in stars; as the log's.
         """
-        found = read_truths(
-            path_of("path", path), TruthRoles(user, item, true_label), checked_log(log, levels=True), log_columns
-        )
+        roles, log = TruthRoles(user, item, true_label), checked_log(log, levels=True)
+        found = read_truths(path_of("path", path), roles, log, log_columns, positive_from=positive_from)
         return cls(found.users, found.items, found.labels, found.probabilities, log.levels)
 
     def __len__(self) -> int:
