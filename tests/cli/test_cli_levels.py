@@ -75,12 +75,16 @@ def test_distributions_are_judged_and_shown(run, folder):
     assert "audited-dr" in out
 
 
+@pytest.mark.filterwarnings("ignore:the log does not bound:verirec.exceptions.NoiseRateWarning")
 def test_a_region_of_noise_between_levels_makes_ranges(run, folder):
     code, out, _ = run(*asked(folder, "--region", "--json"))
     assert code == 0
     found = json.loads(out)
     assert found["noise_rates"]["form"] == "ordinal"
     assert 0 < found["noise_rates"]["wrong"][1] < 1
+    assert found["noise_rates"]["cut_off"]
+    assert "the log allows more" in found["noise_rates"]["source"]
+    assert "all of" not in found["noise_rates"]["source"]
     (one,) = found["recommenders"].values()
     assert one["ome-dr"]["value"] is None
     assert one["ome-dr"]["low"] <= one["ome-dr"]["high"]

@@ -74,7 +74,10 @@ class _NoiseOptions(NoiseOptions):
             return Noise(audited, audited.source, audit)
         if self.region and log.levels is not None:
             between_levels = vr.identified_transitions(log, **options)
-            return Noise(between_levels, f"all of {between_levels.form} form that the log allows")
+            told = f"all of {between_levels.form} form that the log allows"
+            if between_levels.cut_off:
+                told = f"of {between_levels.form} form, cut off where hardly any signal is left: the log allows more"
+            return Noise(between_levels, told)
         if self.region:
             return Noise(vr.identified_region(log, **options), "all that the log allows")
         return Noise(None, "not corrected")

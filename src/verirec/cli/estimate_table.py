@@ -55,7 +55,7 @@ def summary(
     elif isinstance(noise.rates, NoiseRegion):
         rates |= {"rho01": [0.0, noise.rates.rho01_most], "rho10": [0.0, noise.rates.rho10_most]}
     elif isinstance(noise.rates, TransitionRegion):
-        rates |= {"form": noise.rates.form, "wrong": [0.0, noise.rates.most]}
+        rates |= {"form": noise.rates.form, "wrong": [0.0, noise.rates.most], "cut_off": noise.rates.cut_off}
     elif isinstance(noise.rates, TransitionMatrix):
         rates |= {"transitions": noise.rates.matrix.tolist(), "form": noise.rates.diagnostics["form"]}
     return {

@@ -12,7 +12,7 @@ from verirec.losses.transitions import TransitionMatrix
 
 @dataclass(frozen=True, eq=False)
 class TransitionRegion:
-    """Noise between levels of one form, from none to the most that a log allows.
+    """Noise between levels of one form, from none to the most that a log allows, or that was looked at.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ class TransitionRegion:
         What the matrices have in common, in a word.
     most
         How often levels are taken for others at the most, on average over levels.
+    cut_off
+        Whether the log would allow more, and the region ends where hardly any signal is left.
 
     Examples
     --------
@@ -33,6 +35,7 @@ class TransitionRegion:
     matrices: tuple[TransitionMatrix, ...]
     form: str
     most: float
+    cut_off: bool = False
 
     def __post_init__(self) -> None:
         given: Any = self.matrices
