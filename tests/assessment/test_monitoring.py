@@ -15,6 +15,7 @@ from verirec.assessment.monitoring.findings import Change
 from verirec.assessment.monitoring.levels import level_at
 from verirec.data.periods import periods_of
 from verirec.estimation import Estimate
+from verirec.estimation.gathering import audit_within
 from verirec.exceptions import DataError, ParameterError, PredictionError
 
 SHAPE = 60, 50
@@ -170,7 +171,12 @@ def test_a_change_is_found_where_there_is_one(world, log, given):
 def test_rates_of_an_audit_are_those_of_each_period(world, log, given):
     rows = np.random.default_rng(1).choice(len(log), 600, replace=False)
     audit = vr.AuditSample(log.users[rows], log.items[rows], world.true_labels[log.users[rows], log.items[rows]])
-    frame = vr.monitor(log, given, audit=audit).to_frame().set_index("period")
+    found = vr.monitor(log, given, audit=audit)
+    # What is not shown is not worked out: an assessment has a curve of errors along a score.
+    rows = log.select(periods_of(log, "month").of_rows == 0)
+    assert vr.assess(rows, audit=audit_within(audit, rows)).errors is not None
+    assert all(one.found.errors is None for one in found.periods if one.found)
+    frame = found.to_frame().set_index("period")
     assert frame["rho01"].notna().tolist() == [True, True, False, True]
     assert frame["rho01"].dropna().nunique() == 3
 
@@ -196,12 +202,36 @@ def test_the_order_of_rows_changes_nothing(log, given, surveys, found):
     assert vr.monitor(other, given, surveys=surveys).summary == found.summary
 
 
+def test_verdicts_stay_what_they_were_on_the_same_grid(log, given, surveys, found):
+    early = periods_of(log, "month").of_rows < 2
+    asked_then = {name: surveys[name] for name in MONTHS[:2]}
+    then = vr.monitor(log.select(early), given, surveys=asked_then).verdicts
+    assert then == [one for one in found.verdicts if one["period"] in MONTHS[:2]]
+
+
+def test_users_who_come_later_are_in_the_grid_of_all_periods(log, given):
+    late = np.r_[log.timestamps, np.datetime64("2024-04-20")]
+    more = vr.FeedbackLog.from_arrays(
+        np.r_[log.users, SHAPE[0]], np.r_[log.items, 0], np.r_[log.labels, 1], n_users=SHAPE[0] + 1, n_items=SHAPE[1],
+        timestamps=late,
+    )  # fmt: skip
+    grown = {name: np.vstack([one, np.full((1, SHAPE[1]), 0.9)]) for name, one in given.items()}
+    before, after = (
+        vr.monitor(*one, noise_rates=vr.NoiseRates(0.2, 0.1)).to_frame()["sharp_low"][0]
+        for one in ((log, given), (more, grown))
+    )
+    assert before != after
+
+
 def test_the_files_say_what_was_found(found, tmp_path):
     page = found.save(tmp_path).read_text()
     assert {file.name for file in tmp_path.iterdir()} == {*FILES}
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["verdicts"] == json.loads(json.dumps(found.verdicts))
     assert all(sentence in page for sentence in ("sharp is better", "Not assessed: it has no rows"))
+    # Users who come later are in the grid of all periods, so that verdicts may change.
+    assert "a verdict does not change" not in page
+    assert "if these bring no new users or items" in page
     table = pd.read_csv(tmp_path / "monitoring.csv")
     assert table["period"].tolist() == MONTHS
     assert table["sharp_or_blunt"].tolist()[0] == "sharp"

@@ -467,6 +467,17 @@ def test_without_an_audit_it_says_that_noise_cannot_be_told_either(world, alone,
         assert not [sentence for sentence in one.conclusions if "How noisy the labels are" in sentence]
 
 
+def test_answers_that_are_never_wrong_are_not_called_noisy(surveyed):
+    as_logged = replace(surveyed, survey=replace(surveyed.survey, noisy=True), noise_source="given")
+    for rates, said in (
+        (RATES, "answers, which are as noisy as the log's"),
+        (vr.NoiseRates(0, 0), "no answer of theirs"),
+    ):
+        told = " ".join(replace(as_logged, noise=rates).conclusions)
+        assert said in told
+        assert ("as noisy as" in told) == (rates is RATES)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "fits"),
     [(-0.4, -0.1, False), (1.02, 1.1, False), (-0.1, 0.02, True), (0.9, 1.2, True), (0.2, 0.3, True)],

@@ -64,12 +64,13 @@ class Prepared(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """What a user wants to be done with a log, as in `assess`."""
+    """What a user wants to be done with a log, as in `assess`; and whether a curve of errors is to be shown."""
 
     hold_out: float | None
     train: str | Sequence[str]
     exclude: Any
     calibrate: str | None
+    curve: bool = True
 
 
 def prepare(
@@ -125,7 +126,7 @@ def prepare(
         **settings,
     )
     named = tuple(trained.predictions)
-    errors = _curve(whole, labels.audit) if labels.errors is None else labels.errors
+    errors = _curve(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
     return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches, errors)
 
 

@@ -8,7 +8,7 @@ from verirec.assessment.findings import Basis, Comparison, Findings
 from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
-from verirec.losses import NoiseRegion
+from verirec.losses import NoiseRates, NoiseRegion
 
 MOST_VERDICTS: Final = 12
 _BY_P: Final[tuple[Basis, ...]] = ("known propensities", "audit")
@@ -191,16 +191,7 @@ def _about_conditions(found: Findings) -> list[str]:
     said = []
     if "survey" in rests:
         what = "This" if rests == {"survey"} else "What rests on the survey"
-        noisy = found.survey is not None and found.survey.noisy
-        wrong = "" if noisy else ", and however wrong the logged labels are"
-        also = (
-            ", and if their answers, which are as noisy as the log's, are wrong as often in all pairs of a class"
-            if noisy
-            else ""
-        )
-        said.append(
-            f"{what} holds whatever decides what people log{wrong}, if the surveyed pairs were drawn at random{also}."
-        )
+        said.append(f"{what} holds whatever decides what people log{_about_answers(found)}.")
     if rests & set(_BY_P):
         what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
         said.append(f"{what} holds if {found.propensities.assumption}; no log can tell whether that is so.")
@@ -213,6 +204,18 @@ def _about_conditions(found: Findings) -> list[str]:
             f"And if {listed(strangers[:MOST_NAMED])} did not see the rows that judge: that, too, no log tells."
         )
     return said
+
+
+def _about_answers(found: Findings) -> str:
+    """Say what a survey's verdicts rest on besides: its draw and, where its answers are logged labels, their noise."""
+    drawn = "if the surveyed pairs were drawn at random"
+    if found.survey is None or not found.survey.noisy:
+        return f", and however wrong the logged labels are, {drawn}"
+    if isinstance(found.noise, NoiseRates) and found.noise.rho01 == found.noise.rho10 == 0:
+        return f", {drawn}, and if no answer of theirs is wrong, as noise rates of 0 ({found.noise_source}) say"
+    return (
+        f", {drawn}, and if their answers, which are as noisy as the log's, are wrong as often in all pairs of a class"
+    )
 
 
 def _about_what_was_not_compared(found: Findings) -> list[str]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import verirec as vr
@@ -30,6 +26,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
+from verirec.cli.pages import conclude, origin_of
 from verirec.cli.speech import working
 from verirec.pages.writing import sole_writer
 
@@ -69,12 +66,10 @@ def assess_command(
 
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
     """
-    from verirec.assessment.findings import Origin
     from verirec.estimation.survey.draws import self_selected
 
     files = named_files(predictions)
-    said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
-    origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
+    origin = origin_of(log.log)
     with sole_writer(out), working("Reading the log") as status:
         table = log.load(propensity.propensity_column)
         chosen = self_selected(table)
@@ -99,10 +94,4 @@ def assess_command(
         )
         status.update("Writing the page")
         page = replace(found, origin=origin).save(out)
-    if as_json:
-        typer.echo(json.dumps(found.summary, indent=2))
-        return
-    console = Console(markup=False, highlight=False)
-    for sentence in found.conclusions:
-        console.print(f"- {sentence}", soft_wrap=True)
-    console.print(f"The page: {page}", soft_wrap=True)
+    conclude(found, page, as_json=as_json)

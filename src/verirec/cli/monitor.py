@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import verirec as vr
@@ -28,6 +24,7 @@ from verirec.cli.options import (
     of_noise,
     of_propensities,
 )
+from verirec.cli.pages import conclude, origin_of
 from verirec.cli.speech import working
 from verirec.exceptions import ParameterError
 from verirec.pages.writing import sole_writer
@@ -71,15 +68,12 @@ def monitor_command(
     Example: verirec monitor ratings.csv --positive-from 4 --timestamp when --every month --predictions mine=scores.csv
     --survey 2024-01=january.csv --survey 2024-02=february.csv --out monitoring
     """
-    from verirec.assessment.findings import Origin
-
     if log.timestamp is None:
         raise ParameterError("periods need times: name their column, --timestamp")
     if noise.reask is not None:
         raise ParameterError("--reask is for one log: give --audit, or --rho01 and --rho10")
     files, asked = named_files(predictions), named_files(survey, "--survey", "PERIOD=FILE")
-    said = (log.log.name, shlex.join(["verirec", *sys.argv[1:]]))
-    origin = Origin(*(text.encode("utf-8", "replace").decode() for text in said))
+    origin = origin_of(log.log)
     with sole_writer(out), working("Reading the log") as status:
         table = log.load(propensity_column)
         found = vr.monitor(
@@ -95,10 +89,4 @@ def monitor_command(
         )
         status.update("Writing the page")
         page = replace(found, origin=origin).save(out)
-    if as_json:
-        typer.echo(json.dumps(found.summary, indent=2))
-        return
-    console = Console(markup=False, highlight=False)
-    for sentence in found.conclusions:
-        console.print(f"- {sentence}", soft_wrap=True)
-    console.print(f"The page: {page}", soft_wrap=True)
+    conclude(found, page, as_json=as_json)

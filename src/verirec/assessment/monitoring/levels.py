@@ -6,7 +6,7 @@ Whoever looks at 95% intervals twelve times is misled at least once with a chanc
 
 shared by the m statements that are made at it: each has an interval of level :math:`1 - \alpha_t / m`. By the union
 bound, the chance of *any* wrong verdict at *any* look, however long one goes on, is at most :math:`\alpha`, whatever
-the dependence between them; and a verdict does not change when later months come in.
+the dependence between them. The level of a look does not depend on how many come after it.
 """
 
 from __future__ import annotations

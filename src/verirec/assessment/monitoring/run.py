@@ -71,6 +71,10 @@ def monitor(
     intervals: the chance of any wrong verdict, however many periods come, is at most 1 - confidence
     (`verirec.assessment.monitoring.levels`).
 
+    All periods are about the log's whole grid. Verdicts stay what they were when later months come in if these bring
+    neither users nor items that the grid does not have (`all_users`, `all_items`), nor take rows out of earlier periods
+    (`duplicates="first"`), nor true labels of their rows; otherwise earlier periods are judged anew.
+
     Parameters
     ----------
     log
@@ -164,7 +168,7 @@ class _Watched:
         level = level_at(look, statements, self.settings["confidence"])
         if len(log) == 0:
             return Monitored(name, 0, None, level, lacking="it has no rows")
-        wishes = Wishes(None, (), self.exclude, None)
+        wishes = Wishes(None, (), self.exclude, None, curve=False)
         try:
             ready = prepare(log, self.predictions, labels, self.propensities, wishes, _silent, **self.settings)
             evidence = _Unranked(**vars(ready.evidence))
