@@ -68,14 +68,14 @@ class GroupErrors:
         Audited rows by group, true level and logged level, of equal weight; shape (groups, K, K).
     test
         Whether groups differ.
-    sides
-        The group of each user, or of each item, if that is what groups are of.
-    origin
-        The log and the share of it that was audited.
     audit
         What it was found from.
     weighs
         The share of each audited pair in the audit's weight of its group and logged level.
+    sides
+        The group of each user, or of each item, if that is what groups are of.
+    origin
+        The log and the share of it that was audited.
     """
 
     log: FeedbackLog

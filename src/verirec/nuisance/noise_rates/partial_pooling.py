@@ -40,14 +40,11 @@ class Shrunk(NamedTuple):
         Of these, the same shape.
     own
         By how much each group's shares rest on its own counts, and not on those of all; shape (groups, rows).
-    sizes
-        Counts of each group, shape (groups, rows).
     """
 
     shares: Array
     variances: Array
     own: Array
-    sizes: Array
 
 
 def shrink(counts: Array) -> Shrunk:
@@ -66,7 +63,7 @@ def shrink(counts: Array) -> Shrunk:
     """
     parts = [_of_row(counts[:, row]) for row in range(counts.shape[1])]
     shares, variances, own = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
-    return Shrunk(shares, variances, own, counts.sum(axis=2))
+    return Shrunk(shares, variances, own)
 
 
 def _of_row(counts: Array) -> tuple[Array, Array, Array]:
