@@ -66,9 +66,14 @@ def accuracy(data: Path, seeds: int) -> None:
             best = min(tried, key=tried.__getitem__) if tried else next(iter(fits))
             found.setdefault(name, []).append(rmse(fits[best](rest, test), test))
             print(f"seed {seed}  {name:<24}{found[name][-1]:.4f}  {best}", flush=True)
-    print(f"\n{'test RMSE':<24}{'mean':>8}{'s.e.':>8}")
+    print(f"\n{'test RMSE':<24}{'mean':>8}{'s.e.':>8}{'s.e. of the difference from verirec mf':>40}")
     for name, values in found.items():
-        print(f"{name:<24}{np.mean(values):>8.4f}{np.std(values, ddof=1) / len(values) ** 0.5:>8.4f}")
+        beside = np.subtract(values, found["verirec mf"])
+        print(f"{name:<24}{np.mean(values):>8.4f}{standard_error(values):>8.4f}{standard_error(beside):>40.4f}")
+
+
+def standard_error(values: Any) -> float:
+    return float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
 def rmse(stars: np.ndarray, log: Log) -> float:

@@ -10,6 +10,7 @@ from plain_formulas.star_training import user_by_rows, user_on_grid
 from refusals import check_refusal
 from verirec.exceptions import LabelError, NoiseRateError, ParameterError
 from verirec.methods import catalogue
+from verirec.training.heads import BinaryHead, StarsHead
 
 STARS = [1, 2, 3, 4, 5]
 BAND = vr.TransitionMatrix.band(5, 0.3)
@@ -29,9 +30,14 @@ def even_world():
     return vr.simulate.stars(80, 60, propensities=(0.4,) * 5, random_state=0)
 
 
+def corrected(name, head):
+    """How a method is corrected, where it is: each head has a way of its own."""
+    return {"correction": "forward"} if name.startswith("ome") and head == "ordinal" else {}
+
+
 def fitted(name, world, head="stars", **options):
     noise = {"noise_rates": world.noise} if name.startswith("ome") else {}
-    given = {"dim": 4, "random_state": 0, "epochs": 20} | options
+    given = {"dim": 4, "random_state": 0, "epochs": 20} | corrected(name, head) | options
     return catalogue[name](head=head, **given).fit(world.log, propensities=world.propensities, **noise)
 
 
@@ -134,9 +140,18 @@ def test_a_correction_for_noise_gets_nearer_to_the_truth(head):
     how = {"dim": 4, "head": head, "epochs": 60, "validation": 0, "learning_rate": 0.05}
     found = {}
     for name in ("mf", "ome"):
-        method = catalogue[name](**how).fit(world.log, noise_rates=world.noise)
+        method = catalogue[name](**how, **corrected(name, head)).fit(world.log, noise_rates=world.noise)
         found[name] = world.true_inaccuracy(method.recommender_)
     assert found["ome"] < 0.97 * found["mf"]
+
+
+@pytest.mark.parametrize("head", ["stars", "ordinal"])
+def test_the_penalty_by_default_is_where_a_search_starts(head, world):
+    method = fitted("mf", world, head, epochs=2)
+    assert method.report_.penalty_factors == method.usual_penalty_factors(world.log)
+    binary = catalogue["mf"](dim=2, epochs=2).fit(world.log.binary(positive_from=4))
+    assert binary.report_.penalty_factors == binary.usual_penalty_factors(world.log.binary(positive_from=4))
+    assert StarsHead.usual_penalty != BinaryHead.usual_penalty
 
 
 def test_an_audit_tells_the_matrix(world):
@@ -339,6 +354,11 @@ NEARLY = (0.2 + 1e-7 * (np.eye(5) - 0.2)).tolist()
             lambda log: catalogue["ome"](correction="forward").fit(log, noise_rates=BAND),
             ParameterError,
             'correction="forward" is of chances: for head="ordinal"',
+        ),
+        (
+            lambda log: catalogue["ome-dr"](head="ordinal").fit(log, noise_rates=BAND),
+            ParameterError,
+            'correction="surrogate" is of 0/1 labels and of head="stars": take correction="forward"',
         ),
         (
             lambda log: catalogue["mf"](solver="sweep", head="ordinal").fit(log),

@@ -9,6 +9,8 @@ from tasks import a_log, a_task
 
 import verirec as vr
 from plain_formulas.star_training import level_chances, logged_chance
+from verirec.data.predictions import as_predictions
+from verirec.estimation.curves import PlattCurve
 from verirec.models import CumulativeModel, FactorModel
 from verirec.training.heads import BinaryHead, OrdinalHead, StarsHead, make_head, read_head
 from verirec.training.losses import OrdinalLoss, StarsLoss
@@ -107,7 +109,9 @@ def test_an_ordinal_heads_mean_and_chances_are_those_of_its_thresholds():
     assert (np.diff(head.values(SCORES)) > 0).all()
 
 
-@pytest.mark.parametrize("head", [BinaryHead(), StarsHead(LEVELS, 3.2, 1.1), OrdinalHead(LEVELS, THRESHOLDS)])
+@pytest.mark.parametrize(
+    "head", [BinaryHead(), BinaryHead("squared"), StarsHead(LEVELS, 3.2, 1.1), OrdinalHead(LEVELS, THRESHOLDS)]
+)
 def test_a_head_is_read_back_from_what_a_file_holds(head):
     assert read_head(head.plain()) == head
 
@@ -115,6 +119,7 @@ def test_a_head_is_read_back_from_what_a_file_holds(head):
 @pytest.mark.parametrize(
     "held",
     [
+        {"name": "binary", "loss": "other"},
         {"name": "other", "levels": [1, 2], "thresholds": [0.0]},
         {"name": "ordinal", "levels": [1, 2, 3], "thresholds": [0.0, 1.0]},
         {"name": "stars", "levels": [1, 2, 3], "centre": 2.0, "spread": 0.0},
@@ -124,3 +129,19 @@ def test_a_head_is_read_back_from_what_a_file_holds(head):
 def test_what_is_no_head_is_not_read(held):
     with pytest.raises(ValueError, match=r"spread must be|no such head"):
         read_head(held)
+
+
+@pytest.mark.parametrize("head", [BinaryHead(), StarsHead(LEVELS, 3.2, 1.1), OrdinalHead(LEVELS, THRESHOLDS)])
+@pytest.mark.parametrize("places", [None, (np.array([2, 0]), np.array([1, 1, 0]))], ids=["own grid", "another"])
+def test_a_curve_is_put_to_scores_before_what_any_head_predicts(head, places):
+    model, curve = FactorModel(3, 2, 4, random=torch.Generator().manual_seed(1)), PlattCurve(1.7, -0.4, 0.2, 2.5)
+    with torch.no_grad():
+        model.user_factors.mul_(20)
+    users, items = places or (np.arange(3), np.arange(2))
+    made = head.predictions(model, (3, 2), places, curve)
+    found = as_predictions(getattr(made, "means", made), len(users), len(items))
+    scores = model.grid(torch.as_tensor(users), torch.as_tensor(items)).detach().double().numpy()
+    expected = head.values(curve.logits(scores))
+    block = found.block(np.arange(len(users)), np.arange(len(items)))
+    np.testing.assert_allclose(block, expected, rtol=1e-5)
+    assert np.abs(expected - head.values(scores)).max() > 0.01

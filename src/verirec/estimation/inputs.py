@@ -49,7 +49,10 @@ def judgeable(log: FeedbackLog, *, levels: bool = False) -> FeedbackLog:
 
 def has_clicks_alone(log: FeedbackLog) -> bool:
     """Tell whether a log is of clicks alone, whose labels a survey has; others must have rows of both classes."""
-    return (len(checked_log(log)) > 1 and clicks_only(log)) or not judgeable(log)
+    if len(checked_log(log)) > 1 and clicks_only(log):
+        return True
+    judgeable(log)
+    return False
 
 
 def checked_rates(rates: Any, log: FeedbackLog) -> Rates | None:

@@ -129,6 +129,17 @@ class TransitionMatrix:
         """
         return float(np.abs(self.inverse).sum(axis=1).max())
 
+    def corrected(self, values: Array) -> Array:
+        r"""Return what stands for the levels' values v on each logged level, :math:`T^{-1} v`: v on average over noise.
+
+        Examples
+        --------
+        >>> noise = TransitionMatrix.band(3, 0.2)
+        >>> (noise.matrix @ noise.corrected(np.array([1.0, 2.0, 3.0]))).round(6).tolist()
+        [1.0, 2.0, 3.0]
+        """
+        return np.asarray(self.inverse @ values)
+
     @property
     def steps(self) -> Array:
         r"""What stands for :math:`1[r^* \ge c]` of a row logged at level k, :math:`\sum_{j \ge c} (T^{-1})_{kj}`.

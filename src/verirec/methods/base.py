@@ -14,14 +14,16 @@ from verirec.methods import checking
 from verirec.methods.parameters import Limits
 from verirec.methods.trained import Trained
 from verirec.randomness import RandomState
+from verirec.training.admission import check_labels
 from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
-from verirec.training.heads import Head, HeadName
+from verirec.training.heads import HeadName, make_head
 from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
 from verirec.training.settings import ALONE, Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
+from verirec.training.survey_calibration import check_survey
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
@@ -87,8 +89,8 @@ class Method(Trained):
         For noise: "none"; "surrogate": the paper's :math:`\tilde e`, unbiased and unbounded below; "forward": the plain
         log loss of :math:`\rho_{10} + \kappa f`, bounded below. OME-X is X with "surrogate" by default. For methods
         whose loss is linear in the labels (`takes_correction`). Of levels, with a transition matrix T: "surrogate"
-        takes :math:`T^{-1}` times the levels' values for stars, which is exact; chances of levels are corrected
-        forward, :math:`-\log (T^\top f)_r`, by either.
+        takes :math:`T^{-1}` times the levels' values, which is exact, and is for head="stars"; "forward",
+        :math:`-\log (T^\top f)_r`, is for head="ordinal". Each head refuses the other's.
     anchors
         Where f is looked at for its smallest and largest value, if noise rates have to be learnt. "epoch": over all
         pairs, at the start of each epoch. "batch": over the pairs of the epoch's batches so far, after every step (the
@@ -238,7 +240,7 @@ class Method(Trained):
         workers = checking.workers_of(self, engine, Method.kinds())
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
         if survey is not None:
-            checking.check_survey(survey, log, has_rates=prepared.rates is not None)
+            check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
         plan = Plan(self.epochs, file, resume, key, progress, workers)
@@ -270,7 +272,7 @@ class Method(Trained):
         Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
         """
         self.check_parameters()
-        checking.check_labels(self, log, Method.kinds())
+        check_labels(self, log, Method.kinds())
         return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:
@@ -280,10 +282,9 @@ class Method(Trained):
         )
         return self
 
-    @property
-    def usual_penalty_factors(self) -> float:
-        """The factor penalty that is taken by default where the log allows it."""
-        return Head.usual_penalty if self.constants else ALONE
+    def usual_penalty_factors(self, log: FeedbackLog) -> float:
+        """Return the factor penalty that is taken by default where the log allows it: its head's, beside constants."""
+        return make_head(self.head, self.loss, log).usual_penalty if self.constants else ALONE
 
     @property
     def takes_features(self) -> bool:

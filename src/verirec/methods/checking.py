@@ -18,10 +18,8 @@ from verirec.estimation.catalogue import ESTIMATORS
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods.parameters import check_numbers, plain_parameters
-from verirec.training.admission import HEADS
-from verirec.training.admission import check_labels as check_labels
 from verirec.training.correction import KINDS
-from verirec.training.levels import check_survey as check_survey
+from verirec.training.heads import HEADS
 from verirec.training.losses import LOSSES
 from verirec.training.preparation import Preparation
 from verirec.training.schedule import ANCHORS

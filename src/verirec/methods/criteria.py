@@ -131,7 +131,7 @@ class ProbabilityLoss(Criterion):
         return float(len(parts) * parts.var())
 
 
-class StarsLoss(Criterion):
+class StarsError(Criterion):
     """Squared error of stars; of noise, against :math:`T^{-1} v`, whose distance from the truth is the same for all.
 
     Parameters
@@ -152,7 +152,7 @@ class StarsLoss(Criterion):
         super().__init__(log.labels, folds)
         assert log.levels is not None  # noqa: S101
         values = np.asarray(log.levels)
-        self.stars = (noise.inverse @ values if isinstance(noise, TransitionMatrix) else values)[log.labels]
+        self.stars = (noise.corrected(values) if isinstance(noise, TransitionMatrix) else values)[log.labels]
         self.name, self.weights = "squared error of held-out rows", weights
 
     def parts(self, logits: Array, fold: int) -> Array:
@@ -172,7 +172,7 @@ def criterion_of(
     """Return what a search for an objective goes by, given 1/p of each row."""
     ranking = objective == "ranking"
     if log.levels is not None:
-        return StarsLoss(log, folds, None if ranking else noise, np.ones(len(log)) if ranking else weights)
+        return StarsError(log, folds, None if ranking else noise, np.ones(len(log)) if ranking else weights)
     assert not isinstance(noise, TransitionMatrix)  # noqa: S101 -- binary labels have rates
     return RankingLoss(log.labels, folds) if ranking else ProbabilityLoss(log, folds, noise, weights)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.threads import one_product_thread
 from verirec.engine import current_engine, in_worker
+from verirec.estimation.gathering import noise_from_audit
 from verirec.estimation.inputs import KnownNoise, judgeable
 from verirec.exceptions import ParameterError
 from verirec.latest import Latest
@@ -20,10 +21,10 @@ from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
-from verirec.training.admission import checked_known, noise_from_audit
-from verirec.training.levels import check_survey
+from verirec.training.admission import checked_known
 from verirec.training.model_cells import ModelCells
 from verirec.training.side_information import Learnt
+from verirec.training.survey_calibration import check_survey
 from verirec.training.trainer import Plan
 
 Array = npt.NDArray[Any]

@@ -84,7 +84,7 @@ def tune(
     parts = folds_of(log, whole_number("folds", folds, min=2), seed, noise_rates, audit, propensities, None)
     search = begun(method, parts, objective, budget, checkpoint, resume, progress)
     search.attempt(base, [{}])
-    for parameter, start in _tuned(method).items():
+    for parameter, start in _tuned(method, log).items():
         search.climb(parameter, start)
     first, best = search.trials[0], search.best
     tuned = type(method)(**method.get_params() | best.changed)
@@ -92,7 +92,7 @@ def tune(
     return tuned
 
 
-def _tuned(method: Method) -> dict[str, Any]:
+def _tuned(method: Method, log: FeedbackLog) -> dict[str, Any]:
     """Return the parameters that matter to a method's model, and where each starts."""
     kind = method.model if isinstance(method.model, str) else "own"
     names: list[str] = []
@@ -105,7 +105,7 @@ def _tuned(method: Method) -> dict[str, Any]:
     if kind in ("mf", "features", "ncf") and method.dim:
         names.append("dim")
     starts = {name: getattr(method, name) for name in names}
-    usual = {"penalty_factors": method.usual_penalty_factors}
+    usual = {"penalty_factors": method.usual_penalty_factors(log)}
     both = {name: usual.get(name, method.penalty_constants) for name, value in starts.items() if value is None}
     # What is 0 stays 0 however often it is doubled.
     return {name: value or 1.0 for name, value in (starts | both).items()}

@@ -7,16 +7,13 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import in_words
-from verirec.estimation.gathering import noise_from_audit as noise_from_audit
 from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, has_clicks_alone, judgeable
 from verirec.exceptions import LabelError, ParameterError
 from verirec.losses import TransitionRegion
 from verirec.nuisance.click_model import clicks_only
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.by_level import TrueLevelPropensities
-from verirec.training.heads import HEADS as HEADS
-from verirec.training.heads import Head as Head
-from verirec.training.heads import make_head
+from verirec.training.heads import Head, make_head
 from verirec.training.settings import TrainingSettings
 
 

@@ -11,14 +11,16 @@ import torch
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.splits import split
+from verirec.estimation.gathering import noise_from_audit
 from verirec.estimation.inputs import KnownNoise, refuse_weights
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
-from verirec.training.admission import Head, admitted, insist_on_noise, noise_from_audit, refuse_true_levels
+from verirec.training.admission import admitted, insist_on_noise, refuse_true_levels
 from verirec.training.data import TrainingData
+from verirec.training.heads import Head
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import Learnt, side_information

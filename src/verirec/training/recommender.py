@@ -19,13 +19,13 @@ from verirec.formatting import html_table
 from verirec.losses import TransitionMatrix
 from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.heads import BINARY, Head, OrdinalHead
-from verirec.training.levels import level_of
 from verirec.training.model_cells import levelled_cells, score_cells
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommendations import top_items
 from verirec.training.recommender_files import read_recommender
 from verirec.training.report import TrainingReport
 from verirec.training.saving import plain_rates, write_model
+from verirec.training.survey_calibration import level_of
 
 if TYPE_CHECKING:
     from verirec.data.feature_columns import FeatureScale

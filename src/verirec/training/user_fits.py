@@ -40,7 +40,7 @@ def user_fit(head: Head, ratings: FeedbackLog, items: npt.NDArray[Any], noise: K
     """
     matrix = noise if isinstance(noise, TransitionMatrix) else None
     if isinstance(head, StarsHead):
-        values = np.asarray(head.levels) if matrix is None else matrix.inverse @ np.asarray(head.levels)
+        values = np.asarray(head.levels) if matrix is None else matrix.corrected(np.asarray(head.levels))
         stars = ((values - head.centre) / head.spread)[ratings.labels]
         return lambda rows, inputs, weights, offset, penalty: _ridge(inputs, stars[rows] - offset, weights, penalty)
     if isinstance(head, OrdinalHead):
@@ -75,10 +75,9 @@ def _ordinal(head: OrdinalHead, inputs: Array, logged: Array, weights: Array, of
     def chances(coefficients: Array) -> tuple[Array, Array]:
         """Return the chance of each row's logged level, and how it changes with the score."""
         scores = offset + inputs @ coefficients
-        reached = 1 / (1 + np.exp(-np.clip(scores + np.asarray(head.thresholds)[:, None], -500, 500)))
+        reached = head.reached(scores)
         slopes = -np.diff(reached * (1 - reached), axis=0, prepend=0.0, append=0.0)
-        levels = -np.diff(reached, axis=0, prepend=1.0, append=0.0)
-        return np.maximum((logged * levels).sum(0), _LEAST), (logged * slopes).sum(0)
+        return np.maximum((logged * head.chances(scores)).sum(0), _LEAST), (logged * slopes).sum(0)
 
     def loss(coefficients: Array) -> float:
         return float(-weights @ np.log(chances(coefficients)[0]) + (penalty * coefficients) @ coefficients / 2)
