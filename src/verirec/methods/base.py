@@ -14,7 +14,6 @@ from verirec.methods import checking
 from verirec.methods.parameters import Limits
 from verirec.methods.trained import Trained
 from verirec.randomness import RandomState
-from verirec.training.admission import check_labels
 from verirec.training.correction import Kind, NoiseCorrection
 from verirec.training.data import TrainingData
 from verirec.training.fitting import ModelSpec, Start, train
@@ -23,7 +22,6 @@ from verirec.training.objective import Objective
 from verirec.training.preparation import Preparation, prepare
 from verirec.training.settings import ALONE, Anchors, TrainingSettings
 from verirec.training.side_information import Learnt
-from verirec.training.survey_calibration import check_survey
 from verirec.training.trainer import Plan
 
 if TYPE_CHECKING:
@@ -240,7 +238,7 @@ class Method(Trained):
         workers = checking.workers_of(self, engine, Method.kinds())
         prepared = self.prepare(log, noise_rates=noise_rates, audit=audit, propensities=propensities)
         if survey is not None:
-            check_survey(survey, log, has_rates=prepared.rates is not None)
+            checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
         key = "" if file is None else checking.checkpoint_key(self, prepared)
         plan = Plan(self.epochs, file, resume, key, progress, workers)
@@ -272,7 +270,7 @@ class Method(Trained):
         Covariates that were `learnt` before, from the same rows, are taken as they are, and new ones are put there.
         """
         self.check_parameters()
-        check_labels(self, log, Method.kinds())
+        checking.check_labels(self, log, Method.kinds())
         return prepare(TrainingSettings.of(self), log, noise_rates, audit, propensities, learnt)
 
     def fit_prepared(self, prepared: Preparation, plan: Plan, start: Start | None = None) -> Self:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,17 @@ from verirec.estimation.catalogue import ESTIMATORS
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.methods.parameters import check_numbers, plain_parameters
+from verirec.training.admission import check_labels as check_labels
 from verirec.training.correction import KINDS
 from verirec.training.heads import HEADS
 from verirec.training.losses import LOSSES
-from verirec.training.preparation import Preparation
 from verirec.training.schedule import ANCHORS
 from verirec.training.side_information import COVARIATES
 from verirec.training.solvers.choice import SOLVERS, no_sweeps
+from verirec.training.survey_calibration import check_survey as check_survey
+
+if TYPE_CHECKING:
+    from verirec.training.preparation import Preparation
 
 
 def check(method: Any) -> None:

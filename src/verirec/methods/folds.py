@@ -13,7 +13,6 @@ import numpy.typing as npt
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.threads import one_product_thread
 from verirec.engine import current_engine, in_worker
-from verirec.estimation.gathering import noise_from_audit
 from verirec.estimation.inputs import KnownNoise, judgeable
 from verirec.exceptions import ParameterError
 from verirec.latest import Latest
@@ -21,7 +20,7 @@ from verirec.methods.base import Method
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
-from verirec.training.admission import checked_known
+from verirec.training.admission import checked_known, known_noise
 from verirec.training.model_cells import ModelCells
 from verirec.training.side_information import Learnt
 from verirec.training.survey_calibration import check_survey
@@ -130,8 +129,7 @@ def folds_of(
             f"{'' if own.all() else ', copied users counted once'}"
         )
     fitted = _propensities(propensities, log)
-    if audit is not None:
-        rates = noise_from_audit(log, audit, fitted)
+    rates = known_noise(rates, audit, log, fitted)
     if survey is not None:
         check_survey(survey, log, has_rates=rates is not None)
     return Folds(judged, _dealt(judged.labels, count, seed), rates, fitted, survey, log)

@@ -7,10 +7,12 @@ from typing import Any
 
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import in_words
+from verirec.estimation.gathering import noise_from_audit
 from verirec.estimation.inputs import KnownNoise, checked_rates, checked_transitions, has_clicks_alone, judgeable
 from verirec.exceptions import LabelError, ParameterError
 from verirec.losses import TransitionRegion
 from verirec.nuisance.click_model import clicks_only
+from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.by_level import TrueLevelPropensities
 from verirec.training.heads import Head, make_head
@@ -48,6 +50,13 @@ def checked_known(noise: Any, log: FeedbackLog) -> KnownNoise | None:
     if isinstance(found, TransitionRegion):
         raise ParameterError("training needs one TransitionMatrix; a TransitionRegion is for estimates")
     return found
+
+
+def known_noise(
+    given: KnownNoise | None, audit: AuditSample | None, log: FeedbackLog, propensities: Propensities
+) -> KnownNoise | None:
+    """Return the noise that was given, or what an audit tells of it; `None` where there is neither."""
+    return given if audit is None else noise_from_audit(log, audit, propensities)
 
 
 def admitted(settings: TrainingSettings, log: FeedbackLog, noise: KnownNoise | None) -> tuple[KnownNoise | None, Head]:

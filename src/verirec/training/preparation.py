@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
 import torch
 
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.splits import split
-from verirec.estimation.gathering import noise_from_audit
 from verirec.estimation.inputs import KnownNoise, refuse_weights
 from verirec.exceptions import ParameterError
 from verirec.models.factors import SideInformation
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.propensities import LogisticPropensity, Propensities, as_propensities
 from verirec.randomness import same_state
-from verirec.training.admission import admitted, insist_on_noise, refuse_true_levels
+from verirec.training.admission import admitted, insist_on_noise, known_noise, refuse_true_levels
 from verirec.training.data import TrainingData
 from verirec.training.heads import Head
 from verirec.training.schedule import AlternatingRates, RateSchedule
 from verirec.training.settings import TrainingSettings
 from verirec.training.side_information import Learnt, side_information
-from verirec.training.validation import Validator, make_validator
+from verirec.training.validation import Validator, hold_out, make_validator
 
 _LEAST: Final = 1 / 3
 """Of the log's density: estimated propensities to train by are at least so large."""
@@ -100,10 +97,9 @@ def prepare(
     refuse_true_levels(settings, fitted)
     if settings.needs_all_propensities:
         fitted.require_everywhere(f"training by {settings.name}")
-    if audit is not None:
-        rates = noise_from_audit(log, audit, fitted)
+    rates = known_noise(rates, audit, log, fitted)
     seed, device, h = same_state(settings.random_state), _device(settings.device), None
-    trained_on, rest = _parts(settings, log, seed)
+    trained_on, rest = hold_out(settings, log, seed)
     share = len(trained_on) / len(log)
     own = _part(fitted, share)
     if settings.correction != "none" and rates is None:
@@ -127,19 +123,6 @@ def _model(log: FeedbackLog) -> LogisticPropensity | None:
     `None` where the log has propensities of its own.
     """
     return None if log.propensities is not None else LogisticPropensity(features=False, floor=log.density * _LEAST)
-
-
-def _parts(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:
-    """Hold rows out to judge by."""
-    if settings.validation == 0:
-        return log, None
-    parts = split(log, settings.validation, by="random", random_state=np.random.default_rng([seed, 3]))
-    if any(part.labels.min(initial=1) == part.labels.max(initial=0) for part in parts):
-        raise ParameterError(
-            f"validation={settings.validation:g} leaves rows of one class on a side of this log's {len(log):,}: take "
-            "more of them, another random_state, or 0 to hold none out"
-        )
-    return parts
 
 
 def _part(fitted: Propensities, share: float) -> Propensities:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.splits import split
 from verirec.estimation.catalogue import ESTIMATORS, Estimator
 from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.rows import LoggedPairs
@@ -64,6 +67,19 @@ class Validator:
             seed=drawn_seed(self.seed),
         )
         return problem.linearised(self.estimator, self.rates if self.estimator.noise_corrected else None)[0].value
+
+
+def hold_out(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[FeedbackLog, FeedbackLog | None]:
+    """Return rows to train on, and those that are held out to judge by, if any."""
+    if settings.validation == 0:
+        return log, None
+    parts = split(log, settings.validation, by="random", random_state=np.random.default_rng([seed, 3]))
+    if any(part.labels.min(initial=1) == part.labels.max(initial=0) for part in parts):
+        raise ParameterError(
+            f"validation={settings.validation:g} leaves rows of one class on a side of this log's {len(log):,}: take "
+            "more of them, another random_state, or 0 to hold none out"
+        )
+    return parts
 
 
 def make_validator(
