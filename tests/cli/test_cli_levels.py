@@ -137,13 +137,42 @@ def test_answers_that_agree_are_merged_and_commas_read(world, tmp_path):
     assert found.label_values.tolist() == [0.5, 1]
 
 
-@pytest.mark.parametrize("verb", ["plan", "assess"])
-def test_verbs_of_binary_labels_refuse_levels_in_the_words_of_the_command_line(run, folder, tmp_path, verb):
-    more = {"plan": ("--predictions", f"mine={folder / 'mine.csv'}")}
-    given = asked(folder)[1], "--levels", "1,2,3,4,5", *more.get(verb, ()), "--out", tmp_path / "out"
-    code, _, errors = run(verb, *given)
+def test_verbs_of_binary_labels_refuse_levels_in_the_words_of_the_command_line(run, folder, tmp_path):
+    predictions = "--predictions", f"mine={folder / 'mine.csv'}"
+    code, _, errors = run("plan", asked(folder)[1], "--levels", "1,2,3,4,5", *predictions, "--out", tmp_path / "out")
     assert code == 2
     assert "--positive-from ... in place of --levels ..., makes it binary" in errors
+
+
+def test_assess_writes_the_page_of_stars(run, folder, world, tmp_path):
+    _, *given = asked(folder, "--survey", folder / "survey.csv", "--out", tmp_path / "out")
+    given = [one for one in given if one not in ("--loss", "rmse")]
+    code, out, errors = run("assess", *given)
+    assert (code, errors) == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    log = vr.read_log(folder / "ratings.csv", levels=world.levels)
+    survey = vr.SurveySample.from_file(folder / "survey.csv", log)
+    mine = vr.read_predictions(folder / "mine.csv", log)
+    expected = vr.estimate(mine, log, survey=survey, loss="rmse")["survey-ppi"].to_dict()
+    assert summary["headline"]["mine"] == {"estimator": "survey-ppi"} | expected
+    assert out.startswith("- The true RMSE is")
+    assert "How noisy the labels are" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--loss", "brier"), "brier"),
+        (("--calibrate", "platt"), "keeps its levels has none"),
+        (("--rho01", 0.2, "--rho10", 0.1), "must be a TransitionMatrix"),
+    ],
+)
+def test_what_levels_do_not_have_is_told_in_a_line(run, folder, tmp_path, more, message):
+    given = asked(folder)[1], "--levels", "1,2,3,4,5", "--out", tmp_path / "out"
+    code, _, errors = run("assess", *given, *more)
+    assert code == 2
+    assert message in errors
+    assert errors.count("\n") == 1
 
 
 def test_no_panel_of_the_help_is_named_in_python(run):

@@ -36,13 +36,16 @@ from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.surveys import SurveySample
 
 if TYPE_CHECKING:
+    from verirec.data.feedback_log import FeedbackLog
     from verirec.nuisance.noise_rates import AuditSample
+    from verirec.nuisance.propensities import Propensities
 
 Array = npt.NDArray[np.float64]
 
 RANGE_SAMPLE: Final = 4_000_000
 _RANKED: Final = 400
 """Scores that are ranked for each pair of a sample: a metric of users needs many of them, and each has all items."""
+_GRID_SAMPLE: Final = 100_000
 SURVEYED: Final = ("survey", "survey-ppi")
 ESTIMATE_OF_BASIS: Final[dict[Basis, str]] = {
     "survey": "survey-ppi",
@@ -211,6 +214,14 @@ class Evidence:
             )
         # The conclusions say that the rates do not fit.
         return None
+
+
+def grid_propensities(propensities: Propensities, log: FeedbackLog) -> Array:
+    """Return the propensities of a random sample of all pairs, if they are known there."""
+    if not propensities.known_everywhere:
+        return np.empty(0)
+    cells = np.random.default_rng(0).integers(log.n_cells, size=min(_GRID_SAMPLE, 4 * log.n_cells))
+    return np.asarray(propensities.at(*np.divmod(cells, log.n_items)), dtype=np.float64)
 
 
 class _Liked:

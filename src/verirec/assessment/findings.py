@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation import Estimate, EstimateRange, Estimates, SelectionStrength
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import AnyNoise
 from verirec.estimation.planning import LabelPlan
 from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity
-from verirec.losses import NoiseRegion
 from verirec.nuisance.noise_rates import WhoErrs
 from verirec.nuisance.propensities import Propensities, PropensityDiagnostics
 from verirec.nuisance.surveys import SurveySample
@@ -133,6 +132,31 @@ class Origin:
     command: str = ""
 
 
+class Asking(NamedTuple):
+    """About how many random pairs a survey needs, and the half-width of what it would tell."""
+
+    pairs: int
+    half_width: float
+
+
+@dataclass(frozen=True)
+class Stars:
+    """What an assessment found of levels, where a log keeps them.
+
+    Parameters
+    ----------
+    logged, corrected
+        Share of each level among the rows that judge, and among all pairs in truth; the latter empty where nothing
+        tells it.
+    asking
+        How many random pairs to ask about, where that would settle what is open.
+    """
+
+    logged: tuple[float, ...]
+    corrected: tuple[Estimate | EstimateRange, ...] = ()
+    asking: Asking | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Findings:
     """All that an assessment found.
@@ -146,7 +170,7 @@ class Findings:
     grid_propensities
         Of a random sample of all pairs, for a picture.
     noise, noise_source
-        Rates or a region, and where they come from.
+        Rates or a region, and where they come from; of levels, a matrix, or `None` where nothing tells it.
     selection, survey
         How strongly taste may decide what is logged, and the survey, if there is one.
     strength
@@ -174,13 +198,15 @@ class Findings:
     plan
         Which pairs to ask about, where a survey would settle what is open.
     liked_as_logged, liked_corrected
-        Share of positive labels in the log, and of liked pairs among all, with its interval.
+        Share of positive labels in the log, and of liked pairs among all, with its interval; of levels, their means.
     warnings
         What its parts warned of.
     truth
         True inaccuracies by recommender, where a simulated world knows them.
     errors
         Who errs, where an audit tells.
+    stars
+        What was found of levels, where the log keeps them; `None` if it is binary.
     origin
         Where it comes from.
     """
@@ -191,7 +217,7 @@ class Findings:
     propensities: Propensities
     propensity_diagnostics: PropensityDiagnostics
     grid_propensities: npt.NDArray[np.float64]
-    noise: Rates | NoiseRegion
+    noise: AnyNoise
     noise_source: str
     selection: SelectionRange
     survey: SurveySample | None
@@ -213,4 +239,5 @@ class Findings:
     calibrated: Mapping[str, int] = field(default_factory=dict)
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     errors: WhoErrs | None = None
+    stars: Stars | None = None
     origin: Origin = field(default_factory=Origin)

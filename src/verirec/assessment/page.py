@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 import verirec
 from verirec.assessment.error_plots import errors_plot
 from verirec.assessment.findings import AssessedRecommender, Findings
+from verirec.assessment.level_plots import levels_plot, transitions_plot
 from verirec.assessment.plots import (
     break_even_plot,
     estimates_plot,
@@ -19,11 +21,11 @@ from verirec.assessment.plots import (
     propensity_range_plot,
     surface_plot,
 )
-from verirec.assessment.range_sentences import open_from, supposed
+from verirec.assessment.range_sentences import measured, open_from, supposed
 from verirec.assessment.remarks import about_taste, coverage
 from verirec.assessment.sentences import conclusions
 from verirec.estimation import Estimate, EstimateRange
-from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion
+from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import GroupErrors
 from verirec.pages.figures import as_svg
 from verirec.pages.rendering import render
@@ -37,7 +39,7 @@ Kinds = dict[str, Estimate | EstimateRange]
 
 def assessment_page(found: Findings, template: str = "assessment.html", **more: Any) -> str:
     """Return the self-contained HTML page."""
-    measure = f"prediction inaccuracy ({found.loss} loss; smaller is better)"
+    measure = f"prediction inaccuracy ({measured(found)}; smaller is better)"
     kinds = {name: _kinds(one, found) for name, one in found.recommenders.items() if one.estimates is not None}
     return render(
         "verirec.assessment",
@@ -57,11 +59,14 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         version=verirec.__version__,
         date=date.today().isoformat(),
         measure=measure,
+        measured=measured(found),
         plots=_plots(found, kinds, measure),
         surfaces=_surfaces(found),
         suspects=_suspect_rows(found),
         crowd={name: _crowd(getattr(found.log, name), getattr(found.log, f"n_{name}")) for name in ("users", "items")},
         is_region=isinstance(found.noise, NoiseRegion),
+        is_matrix=isinstance(found.noise, TransitionMatrix),
+        is_bounded=isinstance(found.noise, TransitionRegion),
         is_grouped=isinstance(found.noise, GroupedNoiseRates),
         differ=found.errors.test.p_value if isinstance(found.errors, GroupErrors) else None,
         rate_ends=found.noise.interval(found.confidence) if isinstance(found.noise, NoiseRates) else {},
@@ -76,6 +81,7 @@ HEADLINE_WORDS: Final[dict[str, str]] = {
     "audited-dr": "by the audit",
     "range": "range",
 }
+FOR_SELECTION: Final = "corrected for selection alone, if it depends on user and item only"
 IF_NOT_TASTE: Final = "corrected, if selection depends on user and item only"
 
 
@@ -85,9 +91,11 @@ def _kinds(one: AssessedRecommender, found: Findings) -> Kinds:
         return {}
     kinds: Kinds = {}
     if not found.clicks:
-        kinds = {"as logged": one.estimates["naive"], IF_NOT_TASTE: one.estimates[one.corrected]}
+        corrected = IF_NOT_TASTE if found.noise is not None or one.corrected == "audited-dr" else FOR_SELECTION
+        kinds = {"as logged": one.estimates["naive"], corrected: one.estimates[one.corrected]}
     if one.headline in HEADLINE_WORDS:
-        assumed = f", if {supposed(found)}" if one.headline == "range" else ""
+        supposing = f", if {supposed(found)}" if found.stars is None else ", whatever people think"
+        assumed = supposing if one.headline == "range" else ""
         kinds[HEADLINE_WORDS[one.headline] + assumed] = one.estimates[one.headline]
     return kinds
 
@@ -125,13 +133,20 @@ def _title(metric: str) -> str:
 def _plots(found: Findings, kinds: dict[str, Kinds], measure: str) -> dict[str, Markup | None]:
     """Draw propensities, estimates and noise; `None` where there is nothing to draw."""
     of_rows = np.asarray(found.propensities.at(found.log.users, found.log.items), dtype=np.float64)
-    noise = found.noise
     return {
         "propensities": as_svg(propensity_plot(of_rows, found.grid_propensities), "propensities"),
         "estimates": as_svg(estimates_plot(kinds, found.truth, measure), "estimates") if kinds else None,
         "errors": as_svg(errors_plot(found.errors, found.confidence), "errors") if found.errors else None,
-        "noise": None if isinstance(noise, GroupedNoiseRates) else as_svg(noise_plot(noise, found.confidence), "noise"),
+        "noise": as_svg(drawn, "noise") if (drawn := _noise_drawn(found)) else None,
+        "levels": None if found.stars is None else as_svg(levels_plot(found.stars, found.log.levels or ()), "levels"),
     }
+
+
+def _noise_drawn(found: Findings) -> Figure | None:
+    """Draw rates, a region of them, or a matrix between levels."""
+    if isinstance(found.noise, TransitionMatrix):
+        return transitions_plot(found.noise, found.log.levels or ())
+    return noise_plot(found.noise, found.confidence) if isinstance(found.noise, NoiseRates | NoiseRegion) else None
 
 
 def _surfaces(found: Findings) -> list[dict[str, Any]]:

@@ -25,16 +25,14 @@ _SHARPEST: Final = 0.005
 def propose(predictions: Mapping[str, PredictionsLike], judged: Judged, evidence: Evidence) -> LabelPlan | None:
     """Plan the questions that would settle what is open; `None` where nothing is, or where no number of them would."""
     whole = [name for name, one in judged.recommenders.items() if one.estimates is not None and one.covered is None]
-    contest = _closest([one for one in judged.comparisons if {one.first, one.second} <= set(whole)])
+    contest = closest([one for one in judged.comparisons if {one.first, one.second} <= set(whole)])
     if whole and contest is None and evidence.basis != "range":
         return None
     # There are too few pairs, too few rows to tell noise rates by, or too few even to guess at these.
     with suppress(UnreachableError, AuditError, EmptyLogError):
         if contest is not None:
             both = {name: predictions[name] for name in (contest.first, contest.second)}
-            # Half of what there seems to be, as what there is may be less.
-            width = min(max(_difference(contest) / 2, _SHARPEST), HALF_WIDTH)
-            return _planned(both, width, "difference", evidence)
+            return _planned(both, telling_width(contest), "difference", evidence)
         if whole:
             return _planned({name: predictions[name] for name in whole}, HALF_WIDTH, "level", evidence)
         options = {"confidence": evidence.confidence, "random_state": evidence.seed}
@@ -65,7 +63,16 @@ def _planned(predictions: dict[str, PredictionsLike], half_width: float, purpose
         )
 
 
-def _closest(comparisons: list[Comparison]) -> Comparison | None:
+def telling_width(contest: Comparison | None, scale: float = 1.0) -> float:
+    """Return the half-width that would tell two apart: half of what there seems to be, as what there is may be less.
+
+    `scale` is what labels span, in the units of the loss.
+    """
+    widest = HALF_WIDTH * scale
+    return widest if contest is None else min(max(_difference(contest) / 2, _SHARPEST * scale), widest)
+
+
+def closest(comparisons: list[Comparison]) -> Comparison | None:
     """Return the open comparison with the largest difference: the one that is cheapest to settle."""
     undecided = [one for one in comparisons if one.established is None]
     return max(undecided, key=_difference) if undecided else None

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from verirec.assessment.evidence import Evidence
-from verirec.assessment.training import checked_methods, hold_out_rows, train_all
+from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.adapting import adapt_all, calibrated_apart, checked_calibration
 from verirec.estimation.gathering import audit_within, check_errors, spoken_of
-from verirec.estimation.inputs import Rates, checked_rates, has_clicks_alone, judgeable
+from verirec.estimation.inputs import AnyNoise, Rates, checked_rates, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import check_survey, self_selected, target_of
 from verirec.exceptions import (
@@ -47,7 +47,7 @@ class Labels(NamedTuple):
 
     audit: AuditSample | None
     survey: SurveySample | None
-    rates: Rates | None
+    rates: AnyNoise
     errors: WhoErrs | None = None
 
 
@@ -96,9 +96,7 @@ def prepare(
     check_errors(labels.errors, log, labels.audit)
     methods, seed = checked_methods(wishes.train), settings["seed"]
     method = checked_calibration(wishes.calibrate)
-    taken = sorted(set(methods) & set(predictions))
-    if taken:
-        raise ParameterError(f"predictions and train both name {taken[0]!r}")
+    refuse_taken(methods, predictions)
     whole = self_selected(log)
     surveyed = labels.survey is not None or len(whole) < len(log)
     clicks = has_clicks_alone(whole if surveyed else judgeable(whole))
@@ -113,7 +111,7 @@ def prepare(
     predictions, pairs, calibrated = calibrated_apart(predictions, pairs, method, seed)
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log), errors=labels.errors)
-    survey, exclude = _survey(labels.survey, log), _left_out(wishes.exclude, held.training)
+    survey, exclude = survey_of(labels.survey, log), excluded(wishes.exclude, held.training)
     evidence = Evidence(
         pairs=pairs,
         judging=pairs if clicks else _judging(pairs, exclude, with_survey=survey is not None),
@@ -121,7 +119,7 @@ def prepare(
         noise=noise,
         survey=survey,
         exclude=exclude,
-        lacking="" if survey is None else _lacking(survey, pairs.log, exclude),
+        lacking="" if survey is None else lacking_of(survey, pairs.log, exclude),
         clicks=clicks,
         **settings,
     )
@@ -133,14 +131,14 @@ def prepare(
 def _noise(
     log: FeedbackLog, labels: Labels, propensities: Propensities, confidence: float, seed: int, *, clicks: bool
 ) -> tuple[Rates | NoiseRegion, str]:
-    if labels.rates is not None:
-        checked_rates(labels.rates, log)
-        return labels.rates, labels.rates.source if isinstance(labels.rates, NoiseRates) else "given"
+    rates = checked_rates(labels.rates, log)
+    if rates is not None:
+        return rates, rates.source if isinstance(rates, NoiseRates) else "given"
     if clicks:
         return NoiseRates(0.0, 0.0), "clicks alone, which have no labels that could be wrong"
     if labels.audit is not None:
-        rates = rates_from_audit(log, labels.audit, propensities)
-        return rates, rates.source
+        audited = rates_from_audit(log, labels.audit, propensities)
+        return audited, audited.source
     return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"
 
 
@@ -153,7 +151,7 @@ def _curve(log: FeedbackLog, audit: AuditSample | None) -> ErrorCurve | None:
     return AuditErrorCurve().fit(log, audit=audit) if enough and 0 < log.labels[rows].mean() < 1 else None
 
 
-def _survey(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:
+def survey_of(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:
     """Return the survey given, or else the rows that the log marks as shown at random."""
     if survey is None and log.unbiased is not None and log.unbiased.any():
         return SurveySample.from_unbiased(log)
@@ -181,14 +179,15 @@ def _judging(pairs: LoggedPairs, exclude: Any, *, with_survey: bool) -> LoggedPa
         return replace(pairs, audited=None)
 
 
-def _lacking(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
+def lacking_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
     """Say why a survey establishes nothing, if it does not: by those of its pairs that are spoken of."""
     inside = target_of(survey, log, exclude).holds(survey.users, survey.items)
     # Where none is, no estimate can be made of it, which says so.
     return survey.select(inside).lacking if inside.any() else ""
 
 
-def _left_out(exclude: Any, training: FeedbackLog | None) -> Any:
+def excluded(exclude: Any, training: FeedbackLog | None) -> Any:
+    """Return the pairs that are not spoken of: those that a user names, and those that were trained on."""
     if exclude is None or training is None:
         return training if exclude is None else exclude
     return [exclude, training]

@@ -30,7 +30,7 @@ def about_the_log_alone(found: Findings) -> list[str]:
     rest = "" if len(named) == len(ranges) else " (the table has the others)"
     return [
         f"{who} cannot tell {what}.",
-        f"If {supposed(found)} (on two public data sets it was 1.8 to 15 times), the true {found.loss} loss lies "
+        f"If {supposed(found)} (on two public data sets it was 1.8 to 15 times), the true {measured(found)} lies "
         f"{listed(within)}{rest}.",
         *_about_less_taste(found),
     ]
@@ -44,6 +44,11 @@ def _about_less_taste(found: Findings) -> list[str]:
         return []
     rest = "" if len(named) <= MOST_NAMED else "; the table has the others"
     return [f"If taste decided less, this log would tell which is better {listed(named[:MOST_NAMED])}{rest}."]
+
+
+def measured(found: Findings) -> str:
+    """Name what is estimated."""
+    return {"rmse": "RMSE", "mae": "MAE"}.get(found.loss, f"{found.loss} loss")
 
 
 def open_from(one: Comparison, found: Findings) -> str:

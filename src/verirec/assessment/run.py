@@ -7,21 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
-from verirec.assessment.evidence import Evidence
+from verirec.assessment.evidence import grid_propensities
+from verirec.assessment.levels import assess_levels
 from verirec.assessment.planning import propose
 from verirec.assessment.preparation import Labels, Prepared, Wishes, prepare
 from verirec.assessment.recommenders import Judged, judge_all
 from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, named_entries, named_numbers
-from verirec.data.feedback_log import FeedbackLog
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
+from verirec.estimation.roots import RMSE
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import VerirecWarning
-from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion, get_loss
+from verirec.losses import (
+    GroupedNoiseRates,
+    LossLike,
+    NoiseRates,
+    NoiseRegion,
+    TransitionMatrix,
+    TransitionRegion,
+    get_loss,
+)
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
@@ -29,9 +36,6 @@ from verirec.nuisance.suspects import find_suspect_labels
 if TYPE_CHECKING:
     from verirec.randomness import RandomState
 
-Array = npt.NDArray[np.float64]
-
-_GRID_SAMPLE: Final = 100_000
 _UNFINISHED: Final = (
     "This page is not finished: what the results are sensitive to, wrong labels and what to ask are still worked out."
 )
@@ -44,7 +48,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     *,
     audit: AuditSample | None = None,
     survey: SurveySample | None = None,
-    noise_rates: NoiseRates | GroupedNoiseRates | None = None,
+    noise_rates: NoiseRates | GroupedNoiseRates | TransitionMatrix | TransitionRegion | None = None,
     errors: WhoErrs | None = None,
     propensities: Any = None,
     selection: SelectionRange | None = None,
@@ -52,7 +56,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     train: str | Sequence[str] = (),
     exclude: Any = None,
     calibrate: str | None = None,
-    loss: LossLike = "log",
+    loss: LossLike | None = None,
     k: int = 5,
     confidence: float = 0.95,
     clip: float | None = None,
@@ -72,8 +76,9 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     Parameters
     ----------
     log
-        With rows of both classes, or of clicks alone if there is a survey. Rows that it marks as unbiased are a survey,
-        if no other is given.
+        With rows of both classes, or of clicks alone if there is a survey. One that keeps its levels has predicted
+        stars judged, and what is for likes only (rankings, taste, suspects) left out. Rows that it marks as unbiased
+        are a survey, if no other is given.
     predictions
         Recommenders by name, in any form of predictions. Scores that are not probabilities are judged by their ranking
         alone, unless `calibrate` is given.
@@ -99,7 +104,9 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         logged labels than a coin.
     k
         Depth of the ranking metrics.
-    propensities, loss, confidence, clip, random_state, engine
+    loss
+        As in `estimate`; by default "log" or, of levels, "rmse".
+    propensities, confidence, clip, random_state, engine
         As in `estimate`.
     sample
         As in `estimate`; where users with rows have more than 400 times as many scores, a random part of these users
@@ -114,6 +121,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
 
     Examples
     --------
+    >>> import numpy as np
     >>> from verirec import SurveySample, simulate
     >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
     >>> users, items = np.random.default_rng(0).integers([[200], [300]], size=(2, 400))
@@ -122,23 +130,35 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     >>> assess(world.log, given, survey=survey).verdicts
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
-    known = named_numbers("truth", truth)
-    judged_by = get_loss(loss)
+    levels = checked_log(log, levels=True).levels
+    known, loss = named_numbers("truth", truth), loss or ("log" if levels is None else RMSE)
     settings = checked_settings(
-        selection=selection, loss=loss, confidence=confidence, clip=clip, sample=sample, random_state=random_state, k=k
+        selection=selection,
+        loss=loss,
+        confidence=confidence,
+        clip=clip,
+        sample=sample,
+        random_state=random_state,
+        k=k,
+        levels=levels,
     )
     labels, wishes = Labels(audit, survey, noise_rates, errors), Wishes(hold_out, train, exclude, calibrate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = prepare(
-            log, named_entries("predictions", predictions), labels, propensities, wishes, progress, **settings
-        )
-        evidence = found.evidence
-        judged = judge_all(found.predictions, evidence, progress)
-        main = main_part(found, judged, judged_by.name, known)
-        if ready is not None:
-            ready(replace(main, warnings=(_UNFINISHED, *_own(caught))))
-        whole = _completed(main, found, judged, progress)
+
+        def early(main: Assessment) -> None:
+            if ready is not None:
+                ready(replace(main, warnings=(_UNFINISHED, *_own(caught))))
+
+        given = log, named_entries("predictions", predictions), labels, propensities, wishes, progress
+        if levels is not None:
+            whole = assess_levels(*given, truth=known, early=early, **settings)
+        else:
+            found = prepare(*given, **settings)
+            judged = judge_all(found.predictions, found.evidence, progress)
+            main = main_part(found, judged, get_loss(loss).name, known)
+            early(main)
+            whole = _completed(main, found, judged, progress)
     return replace(whole, warnings=told(caught))
 
 
@@ -152,7 +172,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         confidence=evidence.confidence,
         propensities=pairs.propensities,
         propensity_diagnostics=pairs.propensities.diagnostics(pairs.log),
-        grid_propensities=_grid_propensities(evidence),
+        grid_propensities=grid_propensities(pairs.propensities, pairs.log),
         noise=evidence.noise,
         noise_source=found.noise_source,
         selection=evidence.selection,
@@ -205,12 +225,3 @@ def told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
 def _own(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     own = [str(warning.message) for warning in caught if issubclass(warning.category, VerirecWarning)]
     return tuple(dict.fromkeys(own))
-
-
-def _grid_propensities(evidence: Evidence) -> Array:
-    """Return the propensities of a random sample of all pairs, if they are known there."""
-    propensities, log = evidence.pairs.propensities, evidence.pairs.log
-    if not propensities.known_everywhere:
-        return np.empty(0)
-    cells = np.random.default_rng(0).integers(log.n_cells, size=min(_GRID_SAMPLE, 4 * log.n_cells))
-    return np.asarray(propensities.at(*np.divmod(cells, log.n_items)), dtype=np.float64)

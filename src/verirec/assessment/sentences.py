@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from verirec.assessment.findings import Basis, Comparison, Findings
-from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, open_from, supposed
+from verirec.assessment.level_sentences import about_asking, about_levels_alone, about_noise
+from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, measured, open_from, supposed
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRates, NoiseRegion
@@ -33,12 +34,12 @@ def conclusions(found: Findings) -> list[str]:
     """
     return [
         *_about_rates_that_do_not_fit(found),
-        *about_the_log_alone(found),
+        *(about_the_log_alone(found) if found.stars is None else about_levels_alone(found)),
         *_about_the_best(found),
         *_verdicts(found),
         *_about_levels(found),
-        *_about_asking(found),
-        *_about_noise(found),
+        *(_about_asking(found) if found.stars is None else about_asking(found)),
+        *(_about_noise(found) if found.stars is None else about_noise(found)),
         *_about_conditions(found),
         *_about_what_was_not_compared(found),
         *_about_calibration(found),
@@ -77,7 +78,7 @@ def _about_noise(found: Findings) -> list[str]:
 
 
 def _about_rates_that_do_not_fit(found: Findings) -> list[str]:
-    if isinstance(found.noise, NoiseRegion):
+    if isinstance(found.noise, NoiseRegion) or found.stars is not None:
         return []
     low, high = found.liked_corrected.interval
     if high < 0 or low > 1:
@@ -129,7 +130,7 @@ def _verdict(one: Comparison, found: Findings) -> str:
         )
         return f"Whether {one.first} or {one.second} is better is not established{why}."
     known = (
-        f"{better} is better than {one.other(better)}: its true {found.loss} loss is lower by {_lead(one.deciding)}, "
+        f"{better} is better than {one.other(better)}: its true {measured(found)} is lower by {_lead(one.deciding)}, "
         f"established by {_by_what(one, found)}{_beside(one, better)}"
     )
     if one.basis not in _BY_P or one.flip_factor > MOST_GAMMA:
@@ -152,7 +153,7 @@ def _about_levels(found: Findings) -> list[str]:
     if not named:
         return []
     rest = "" if len(named) <= MOST_NAMED else " (the table has the others)"
-    return [f"The true {found.loss} loss is {listed(named[:MOST_NAMED])}{rest}."]
+    return [f"The true {measured(found)} is {listed(named[:MOST_NAMED])}{rest}."]
 
 
 def _lead(difference: Estimate | EstimateRange) -> str:
@@ -167,7 +168,7 @@ def _by_what(one: Comparison, found: Findings) -> str:
     if one.basis == "survey" and found.survey is not None:
         return f"a survey of {len(found.survey):,} random pairs"
     if one.basis == "range":
-        return f"the log, if {supposed(found)}"
+        return f"the log, if {supposed(found)}" if found.stars is None else "what is possible at all"
     return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
 
 
@@ -196,7 +197,7 @@ def _about_conditions(found: Findings) -> list[str]:
         what = "All this" if rests <= set(_BY_P) else "What rests on propensities"
         said.append(f"{what} holds if {found.propensities.assumption}; no log can tell whether that is so.")
         factors = [one.flip_factor for one in settled if one.basis in _BY_P]
-        if factors and min(factors) > MOST_GAMMA:
+        if factors and min(factors) > MOST_GAMMA and found.stars is None:
             said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
     strangers = [name for name, one in found.recommenders.items() if name not in found.trained]
     if strangers and rests != {"survey"}:

@@ -8,9 +8,10 @@ from verirec.checks import named_entries as named_entries
 from verirec.checks import real_number, whole_number
 from verirec.estimation.inputs import checked_clip, checked_sample
 from verirec.estimation.intervals import checked_confidence
+from verirec.estimation.roots import pointwise
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import ParameterError
-from verirec.losses import get_loss
+from verirec.losses import get_level_loss, get_loss
 from verirec.randomness import same_state
 
 
@@ -19,12 +20,18 @@ def checked_settings(**given: Any) -> dict[str, Any]:
     selection = SelectionRange() if given["selection"] is None else given["selection"]
     if not isinstance(selection, SelectionRange):
         raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
-    get_loss(given["loss"])
+    levels = given.get("levels")
+    if levels is None:
+        get_loss(given["loss"])
+    elif given["selection"] is not None:
+        raise ParameterError("selection is a range of how readily liked pairs are logged: levels have none")
+    else:
+        get_level_loss(pointwise(given["loss"])[0], levels)
     return {
         "selection": selection,
         "loss": given["loss"],
         "confidence": checked_confidence(given["confidence"]),
-        "clip": checked_clip(given["clip"]),
+        "clip": checked_clip(given["clip"]) if levels is None else given["clip"],
         "sample": checked_sample(given["sample"]),
         # One number for all parts: a generator would be drawn from anew by each.
         "seed": same_state(given["random_state"]),

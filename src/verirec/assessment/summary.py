@@ -8,7 +8,7 @@ import numpy as np
 
 from verirec.assessment.findings import Comparison, Findings
 from verirec.assessment.sentences import conclusions
-from verirec.losses import NoiseRates, NoiseRegion
+from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 
 
 def assessment_summary(found: Findings) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "who_errs": None if found.errors is None else found.errors.to_dict(found.confidence),
         "propensity": found.propensity_diagnostics.to_dict(),
         "selection": _selection_numbers(found),
-        "liked": {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()},
+        **_labels_in_numbers(found),
         "recommenders": {
             name: {estimator: estimate.to_dict() for estimator, estimate in (one.estimates or {}).items()}
             for name, one in found.recommenders.items()
@@ -41,7 +41,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "comparisons": [_comparison(one) for one in found.comparisons],
         "sensitivity": _sensitivity_numbers(found),
         "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),
-        "pairs_to_ask_about": None if found.plan is None else len(found.plan),
+        "pairs_to_ask_about": _asked_about(found),
         "trained": list(found.trained),
         "calibrated": dict(found.calibrated),
         "searches": dict(found.searches),
@@ -77,12 +77,28 @@ def verdicts(found: Findings) -> list[dict[str, Any]]:
     ]
 
 
+def _asked_about(found: Findings) -> int | None:
+    if found.stars is not None:
+        return None if found.stars.asking is None else found.stars.asking.pairs
+    return None if found.plan is None else len(found.plan)
+
+
 def _selection_numbers(found: Findings) -> dict[str, Any]:
     return {
-        "range": [found.selection.low, found.selection.high],
+        "range": None if found.stars is not None else [found.selection.low, found.selection.high],
         "surveyed": None if found.survey is None else len(found.survey),
         "delta": None if found.strength is None else found.strength.to_dict(),
     }
+
+
+def _labels_in_numbers(found: Findings) -> dict[str, Any]:
+    """Return the share of likes; or, of levels, their mean and the share of each."""
+    means = {"as_logged": found.liked_as_logged, "corrected": found.liked_corrected.to_dict()}
+    stars = found.stars
+    if stars is None:
+        return {"liked": means, "stars": None}
+    shares = {"as_logged": list(stars.logged), "corrected": [one.to_dict() for one in stars.corrected] or None}
+    return {"liked": None, "stars": {"levels": list(found.log.levels or ()), "mean": means, "shares": shares}}
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
@@ -110,6 +126,12 @@ def _noise_numbers(found: Findings) -> dict[str, Any]:
         }
     if isinstance(found.noise, NoiseRegion):
         return numbers | {"rho01": [0.0, found.noise.rho01_most], "rho10": [0.0, found.noise.rho10_most]}
+    if isinstance(found.noise, TransitionMatrix):
+        return numbers | {"transitions": found.noise.matrix.tolist()}
+    if isinstance(found.noise, TransitionRegion):
+        return numbers | {"most": found.noise.most}
+    if found.noise is None:
+        return numbers
     return numbers | {"groups": [{"rho01": of.rho01, "rho10": of.rho10} for of in found.noise.rates]}
 
 

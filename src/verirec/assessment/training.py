@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from verirec.checks import real_number
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.data.splits import split
-from verirec.estimation.inputs import Rates
+from verirec.estimation.inputs import AnyNoise
 from verirec.exceptions import MissingExtraError, ParameterError
 from verirec.formatting import short
-from verirec.losses import NoiseRegion
+from verirec.losses import AnyRegion
 from verirec.nuisance.propensities import Propensities
 
 HELD_OUT: Final = 0.2
@@ -62,26 +62,36 @@ def checked_methods(train: Any) -> tuple[str, ...]:
     return names
 
 
+def refuse_taken(methods: Sequence[str], predictions: Mapping[str, Any]) -> None:
+    """Refuse methods whose name a given recommender has."""
+    taken = sorted(set(methods) & set(predictions))
+    if taken:
+        raise ParameterError(f"predictions and train both name {taken[0]!r}")
+
+
 def train_all(
     names: Sequence[str],
     held: Held,
     propensities: Propensities,
-    noise: Rates | NoiseRegion,
+    noise: AnyNoise,
     seed: int,
     progress: Callable[[str], None],
+    *,
+    head: str | None = None,
 ) -> TrainedHere:
     """Train methods on the rows that do not judge, with the propensities and the noise rates of the whole log.
 
-    Where only a region of rates is known, methods that need rates learn their own.
+    Where only a region of rates is known, methods that need rates learn their own. `head` is what they predict of
+    levels; `None` for stars.
     """
     if held.training is None:
         return TrainedHere({}, {})
-    rates = None if isinstance(noise, NoiseRegion) else noise
+    rates = None if isinstance(noise, AnyRegion) else noise
     thinned = propensities.thinned(1 - held.share)
     found = TrainedHere({}, {})
     for name in names:
         progress(f"Training {name}")
-        method = _catalogue()[name](random_state=seed)
+        method = _catalogue()[name](**({} if head is None else {"head": head}), random_state=seed)
         method.fit(held.training, propensities=thinned, noise_rates=rates)
         found.predictions[name] = method.predictions
         if method.report_.search is not None:

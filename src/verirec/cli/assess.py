@@ -14,9 +14,9 @@ from verirec.cli.log_options import LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
+    AssessOptions,
     EngineOptions,
     ErrorOptions,
-    EstimateOptions,
     NoiseOptions,
     OutFolder,
     PropensityOptions,
@@ -42,7 +42,7 @@ def assess_command(
     rates: ErrorOptions,
     survey: SurveyOptions,
     propensity: PropensityOptions,
-    how: EstimateOptions,
+    how: AssessOptions,
     scores: ScoreOptions,
     engine: EngineOptions,
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
@@ -64,7 +64,8 @@ def assess_command(
 
     A --survey of random pairs settles it; without one the page says what the log leaves open, and what to ask.
 
-    Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment
+    Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment;
+    with --levels 1,2,3,4,5 in place of --positive-from, predicted stars are judged, by their RMSE.
     """
     from verirec.estimation.survey.draws import self_selected
 

@@ -180,16 +180,9 @@ class ErrorOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions:
-    """How an estimate is made, by the names that `verirec.estimate` has."""
+class _IntervalOptions:
+    """What an estimate and an assessment have in common."""
 
-    loss: Annotated[
-        str,
-        of_estimates(
-            help="Loss: log, squared, absolute, rmse or mae. With --levels, log and rps judge distributions over the "
-            "levels (a .npy file of users x items x levels), and the others predicted stars."
-        ),
-    ] = "log"
     confidence: Annotated[float, of_estimates(help="Confidence level of the intervals.")] = 0.95
     clip: Annotated[
         float | None,
@@ -199,6 +192,32 @@ class EstimateOptions:
     ] = None
     sample: Annotated[
         int | None, of_estimates(help="Visit this many random unobserved pairs instead of all of them.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(_IntervalOptions):
+    """How an estimate is made, by the names that `verirec.estimate` has."""
+
+    loss: Annotated[
+        str,
+        of_estimates(
+            help="Loss: log, squared, absolute, rmse or mae. With --levels, log and rps judge distributions over the "
+            "levels (a .npy file of users x items x levels), and the others predicted stars."
+        ),
+    ] = "log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssessOptions(_IntervalOptions):
+    """How an assessment judges, by the names that `verirec.assess` has."""
+
+    loss: Annotated[
+        str | None,
+        of_estimates(
+            help="Loss: log (by default), squared or absolute. With --levels, rmse (by default), mae, squared or "
+            "absolute of predicted stars, log or rps of distributions (a .npy file of users x items x levels)."
+        ),
     ] = None
 
 
