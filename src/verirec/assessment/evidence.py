@@ -118,6 +118,11 @@ class Evidence:
         """Names of estimators that rest on the audit, if there is one."""
         return () if self.judging.audited is None else ("audited-dr",)
 
+    @property
+    def grid_propensities(self) -> Array:
+        """The propensities of a random sample of all pairs, if they are known there."""
+        return grid_propensities(self.pairs.propensities, self.pairs.log)
+
     def problem(
         self, predictions: PredictionsLike, pairs: LoggedPairs, estimators: tuple[str, ...]
     ) -> EstimationProblem:

@@ -3,116 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.assessment.evidence import ESTIMATE_OF_BASIS, grid_propensities
-from verirec.assessment.findings import Asking, AssessedRecommender, Basis, Comparison, Stars
-from verirec.assessment.level_bounds import LevelBounds
+from verirec.assessment.findings import Asking, AssessedRecommender, Comparison, Stars
+from verirec.assessment.level_evidence import LevelEvidence, Told, prepare_levels
 from verirec.assessment.planning import closest, telling_width
-from verirec.assessment.preparation import Labels, Predictions, Wishes, excluded, lacking_of, survey_of
+from verirec.assessment.preparation import Labels, Predictions, Wishes
 from verirec.assessment.result import Assessment
-from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate, EstimateRange, Estimates, compare, estimate
-from verirec.estimation.adapting import adapt_all
 from verirec.estimation.coverage import covered_rows
-from verirec.estimation.gathering import audit_within, check_errors
-from verirec.estimation.inputs import checked_transitions, judgeable
-from verirec.estimation.roots import pointwise
-from verirec.estimation.survey.draws import check_survey, self_selected
-from verirec.exceptions import AuditError, NoiseRateError, ParameterError, PredictionError, naming
-from verirec.losses import TransitionMatrix, TransitionRegion, get_level_loss
-from verirec.nuisance.noise_rates import AuditSample, AuditTransitionMatrix
-from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.exceptions import PredictionError, naming
+from verirec.losses import TransitionMatrix, get_level_loss
 
 Array = npt.NDArray[np.float64]
-Told = Callable[[str], None]
-Between = TransitionMatrix | TransitionRegion | None
-
-
-@dataclass(frozen=True, eq=False)
-class LevelEvidence:
-    """What every recommender is judged by, of a log that keeps its levels; see `verirec.assessment.evidence`.
-
-    Parameters
-    ----------
-    log, propensities
-        The rows that judge, and how likely they were to be logged.
-    noise, noise_source
-        Between levels, where it is given or an audit tells; and from where.
-    labels
-        Audit (of these rows), survey and who errs.
-    exclude, lacking
-        As in `Evidence`.
-    settings
-        As `estimate` has them: loss, confidence, clip, sample, random_state.
-    """
-
-    log: FeedbackLog
-    propensities: Propensities
-    noise: Between
-    noise_source: str
-    labels: Labels
-    exclude: Any
-    lacking: str
-    settings: dict[str, Any]
-
-    @property
-    def basis(self) -> Basis:
-        """What answers rest on: propensities that are known decide only if noise is known or audited, too."""
-        if self.labels.survey is not None:
-            return "survey"
-        if not self.propensities.known or (self.labels.audit is None and self.noise is None):
-            return "range"
-        return "known propensities" if self.labels.audit is None else "audit"
-
-    @property
-    def corrected(self) -> str:
-        """Name of the log's own estimate, which is right if selection depends on user and item only."""
-        if self.labels.audit is not None and self.basis != "audit":
-            return "audited-dr"
-        return "dr" if self.noise is None else "ome-dr"
-
-    @property
-    def check(self) -> str:
-        """Name of the estimate that fails in other ways."""
-        return "snips" if self.noise is None else "ome-snips"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What `estimate` and `compare` are given besides predictions and log."""
-        labels = {"audit": self.labels.audit, "survey": self.labels.survey, "errors": self.labels.errors}
-        given = {"propensities": self.propensities, "noise_rates": self.noise, "exclude": self.exclude}
-        return labels | given | self.settings
-
-    @property
-    def estimators(self) -> tuple[str, ...]:
-        """Names of what is estimated of each."""
-        by_log = ("naive", "snips", "dr") + (() if self.noise is None else ("ome", "ome-snips", "ome-dr"))
-        audited = () if self.labels.audit is None else ("audited-dr",)
-        return by_log + audited + (() if self.labels.survey is None else ("survey", "survey-ppi"))
-
-    @cached_property
-    def bounds(self) -> LevelBounds:
-        """What is possible whatever people truly think."""
-        how = {name: self.settings[name] for name in ("loss", "clip", "confidence")}
-        return LevelBounds(self.log, **how, exclude=self.exclude, seed=self.settings["random_state"])
-
-
-class _Ready(NamedTuple):
-    evidence: LevelEvidence
-    predictions: Predictions
-    trained: tuple[str, ...]
-    searches: dict[str, dict[str, Any]]
 
 
 def assess_levels(
@@ -128,7 +40,7 @@ def assess_levels(
     **settings: Any,
 ) -> Assessment:
     """Assess a log that keeps its levels, as `assess` does; `settings` are those of `Evidence`."""
-    ready = _prepared(log, predictions, labels, propensities, wishes, progress, settings)
+    ready = prepare_levels(log, predictions, labels, propensities, wishes, progress, settings)
     evidence = ready.evidence
     recommenders, comparisons = _judged(ready.predictions, evidence, progress)
     logged, (lowest, *_, highest) = evidence.log.label_values, evidence.log.levels or (0.0, 1.0)
@@ -164,66 +76,6 @@ def assess_levels(
     early(main)
     progress("Working out what to ask")
     return _completed(main, evidence)
-
-
-def _prepared(
-    log: FeedbackLog,
-    predictions: Predictions,
-    labels: Labels,
-    propensities: Any,
-    wishes: Wishes,
-    progress: Told,
-    settings: dict[str, Any],
-) -> _Ready:
-    """Hold rows out, find out noise and propensities, and train what is to be trained."""
-    if wishes.calibrate is not None:
-        raise ParameterError("calibrate makes probabilities of a like: a log that keeps its levels has none")
-    predictions = adapt_all(predictions, log)
-    if labels.survey is not None:
-        check_survey(labels.survey, log)
-    if labels.audit is not None and labels.rates is not None:
-        raise ParameterError("give an audit or noise_rates: one of the two")
-    check_errors(labels.errors, log, labels.audit)
-    methods, seed = checked_methods(wishes.train), settings["seed"]
-    refuse_taken(methods, predictions)
-    whole = judgeable(self_selected(log), levels=True)
-    progress("Learning how likely pairs are to be logged")
-    likely = as_propensities(propensities, whole)
-    progress("Finding out how noisy the labels are")
-    noise, source = _noise(whole, labels)
-    held = hold_out_rows(whole, wishes.hold_out, methods, seed)
-    head = "ordinal" if _of_distributions(settings["loss"], log) else None
-    trained = train_all(methods, held, likely, noise, seed, progress, head=head)
-    judging = judgeable(held.judging, levels=True)
-    survey, exclude = survey_of(labels.survey, log), excluded(wishes.exclude, held.training)
-    how = {name: settings[name] for name in ("loss", "confidence", "clip", "sample")} | {"random_state": seed}
-    evidence = LevelEvidence(
-        judging,
-        likely if held.training is None else likely.thinned(held.share),
-        noise,
-        source,
-        labels._replace(survey=survey, audit=audit_within(labels.audit, judging)),
-        exclude,
-        "" if survey is None else lacking_of(survey, judging, exclude),
-        how,
-    )
-    return _Ready(evidence, predictions | trained.predictions, tuple(trained.predictions), trained.searches)
-
-
-def _noise(log: FeedbackLog, labels: Labels) -> tuple[Between, str]:
-    """Return noise between levels, where it is known; an audit that does not tell it still has true labels."""
-    given = checked_transitions(labels.rates, log)
-    if given is not None:
-        return given, given.source if isinstance(given, TransitionMatrix) else "given"
-    if labels.audit is None:
-        return None, ""
-    if not isinstance(labels.audit, AuditSample):
-        raise ParameterError(f"audit must be an AuditSample; got {type(labels.audit).__name__}")
-    with suppress(AuditError, NoiseRateError):
-        found = AuditTransitionMatrix().fit(log, audit=labels.audit)
-        return found, found.source
-    labels.audit.rows_in(log)
-    return None, f"an audit of {len(labels.audit):,} rows, too few to tell"
 
 
 def _judged(
@@ -290,8 +142,7 @@ def _asking(main: Assessment, evidence: LevelEvidence) -> Asking | None:
     if not main.recommenders or (contest is None and evidence.basis != "range"):
         return None
     levels = evidence.log.levels or (0.0, 1.0)
-    in_levels = not _of_distributions(evidence.settings["loss"], evidence.log)
-    width = telling_width(contest, levels[-1] - levels[0] if in_levels else 1.0)
+    width = telling_width(contest, levels[-1] - levels[0] if evidence.in_levels else 1.0)
     names = list(main.recommenders) if contest is None else [contest.first, contest.second]
     noise = evidence.noise if isinstance(evidence.noise, TransitionMatrix) else None
     pairs = evidence.bounds.survey_size(names, width, noise)
@@ -321,10 +172,6 @@ def _is(level: float) -> Callable[[Array], Array]:
 
 def _certain(value: float, settings: dict[str, Any]) -> Estimate:
     return Estimate(float(value), 0.0, (float(value), float(value)), settings["confidence"])
-
-
-def _of_distributions(loss: Any, log: FeedbackLog) -> bool:
-    return get_level_loss(pointwise(loss)[0], log.levels or ()).distributions
 
 
 def _loss_name(loss: Any, log: FeedbackLog) -> str:

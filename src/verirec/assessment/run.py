@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from verirec.assessment.evidence import grid_propensities
 from verirec.assessment.levels import assess_levels
 from verirec.assessment.planning import propose
 from verirec.assessment.preparation import Labels, Prepared, Wishes, prepare
@@ -17,7 +16,6 @@ from verirec.assessment.settings import checked_settings, named_entries, named_n
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
-from verirec.estimation.roots import RMSE
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import VerirecWarning
 from verirec.losses import (
@@ -131,7 +129,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
     levels = checked_log(log, levels=True).levels
-    known, loss = named_numbers("truth", truth), loss or ("log" if levels is None else RMSE)
+    known = named_numbers("truth", truth)
     settings = checked_settings(
         selection=selection,
         loss=loss,
@@ -156,7 +154,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         else:
             found = prepare(*given, **settings)
             judged = judge_all(found.predictions, found.evidence, progress)
-            main = main_part(found, judged, get_loss(loss).name, known)
+            main = main_part(found, judged, get_loss(settings["loss"]).name, known)
             early(main)
             whole = _completed(main, found, judged, progress)
     return replace(whole, warnings=told(caught))
@@ -172,7 +170,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         confidence=evidence.confidence,
         propensities=pairs.propensities,
         propensity_diagnostics=pairs.propensities.diagnostics(pairs.log),
-        grid_propensities=grid_propensities(pairs.propensities, pairs.log),
+        grid_propensities=evidence.grid_propensities,
         noise=evidence.noise,
         noise_source=found.noise_source,
         selection=evidence.selection,

@@ -8,7 +8,7 @@ from verirec.checks import named_entries as named_entries
 from verirec.checks import real_number, whole_number
 from verirec.estimation.inputs import checked_clip, checked_sample
 from verirec.estimation.intervals import checked_confidence
-from verirec.estimation.roots import pointwise
+from verirec.estimation.roots import RMSE, pointwise
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import ParameterError
 from verirec.losses import get_level_loss, get_loss
@@ -21,15 +21,16 @@ def checked_settings(**given: Any) -> dict[str, Any]:
     if not isinstance(selection, SelectionRange):
         raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
     levels = given.get("levels")
+    loss = given["loss"] if given["loss"] is not None else "log" if levels is None else RMSE
     if levels is None:
-        get_loss(given["loss"])
+        get_loss(loss)
     elif given["selection"] is not None:
         raise ParameterError("selection is a range of how readily liked pairs are logged: levels have none")
     else:
-        get_level_loss(pointwise(given["loss"])[0], levels)
+        get_level_loss(pointwise(loss)[0], levels)
     return {
         "selection": selection,
-        "loss": given["loss"],
+        "loss": loss,
         "confidence": checked_confidence(given["confidence"]),
         "clip": checked_clip(given["clip"]) if levels is None else given["clip"],
         "sample": checked_sample(given["sample"]),
