@@ -102,6 +102,26 @@ def test_known_propensities_decide_only_if_noise_is_known(world, log, given):
     assert {one["estimator"] for one in found.summary["headline"].values()} == {"ome-dr"}
 
 
+def test_propensities_by_true_level_are_known_ones(world, log, given, audit):
+    by_level = vr.LevelPropensity([0.0625, 0.0625, 0.125, 0.25, 0.5])
+    found = vr.assess(log, given, audit=audit, propensities=by_level)
+    expected = vr.compare(given["near"], given["far"], log, audit=audit, propensities=by_level, loss="rmse")
+    assert found.comparisons[0].deciding == expected["audited-dr"]
+    assert (found.basis, found.verdicts[0]["better"]) == ("audit", "near")
+
+
+@pytest.mark.parametrize("loss", ["log", "rps"])
+def test_distributions_are_judged_by_their_losses(world, log, given, survey, loss):
+    distances = {name: stars[..., None] - np.array(world.levels) for name, stars in given.items()}
+    near = {name: np.exp(-0.5 * one**2) for name, one in distances.items()}
+    chances = {name: one / one.sum(axis=-1, keepdims=True) for name, one in near.items()}
+    found = vr.assess(log, chances, survey=survey, loss=loss)
+    expected = vr.compare(chances["near"], chances["far"], log, survey=survey, loss=loss)["survey-ppi"]
+    assert found.comparisons[0].deciding == expected
+    low, high = vr.assess(log, chances, loss=loss).recommenders["near"].estimates["range"].range
+    assert low <= world.true_inaccuracy(chances["near"], loss) <= high
+
+
 def test_the_log_alone_cannot_tell_and_says_what_to_ask(world, alone, given):
     assert alone.conclusions[0] == "This log alone cannot tell which recommender is better."
     assert [(one["established"], one["basis"]) for one in alone.verdicts] == [(False, "range")]

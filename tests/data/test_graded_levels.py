@@ -108,8 +108,6 @@ BINARY_ONLY = {
     "NaiveBayesPropensity": lambda log: vr.NaiveBayesPropensity(unbiased=log).fit(log),
     "LabelModel": lambda log: vr.LabelModel().fit(log, np.ones(len(log))),
     "selection_strength": lambda log: vr.selection_strength(log, vr.SurveySample([0], [0], [1])),
-    "MF": lambda log: vr.methods.MF().fit(log),
-    "Auto": lambda log: vr.methods.Auto().fit(log),
 }
 
 

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from verirec.assessment.findings import Basis
 from verirec.assessment.level_bounds import LevelBounds
-from verirec.assessment.preparation import Labels, Predictions, Wishes, excluded, lacking_of, survey_of
+from verirec.assessment.preparation import Labels, Predictions, Wishes, check_labels, excluded, lacking_of, survey_of
 from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.feedback_log import FeedbackLog
 from verirec.estimation.adapting import adapt_all
-from verirec.estimation.gathering import audit_within, check_errors
+from verirec.estimation.gathering import audit_within
 from verirec.estimation.inputs import checked_transitions, judgeable
 from verirec.estimation.roots import pointwise
-from verirec.estimation.survey.draws import check_survey, self_selected
+from verirec.estimation.survey.draws import self_selected
 from verirec.exceptions import AuditError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix, TransitionRegion, get_level_loss
 from verirec.nuisance.noise_rates import AuditSample, AuditTransitionMatrix
@@ -123,11 +123,7 @@ def prepare_levels(
     if wishes.calibrate is not None:
         raise ParameterError("calibrate makes probabilities of a like: a log that keeps its levels has none")
     predictions = adapt_all(predictions, log)
-    if labels.survey is not None:
-        check_survey(labels.survey, log)
-    if labels.audit is not None and labels.rates is not None:
-        raise ParameterError("give an audit or noise_rates: one of the two")
-    check_errors(labels.errors, log, labels.audit)
+    check_labels(labels, log)
     methods, seed = checked_methods(wishes.train), settings["seed"]
     refuse_taken(methods, predictions)
     whole = judgeable(self_selected(log), levels=True)

@@ -89,11 +89,7 @@ def prepare(
     """
     checked_log(log)
     predictions = adapt_all(predictions, log)
-    if labels.survey is not None:
-        check_survey(labels.survey, log)
-    if labels.audit is not None and labels.rates is not None:
-        raise ParameterError("give an audit or noise_rates: one of the two")
-    check_errors(labels.errors, log, labels.audit)
+    check_labels(labels, log)
     methods, seed = checked_methods(wishes.train), settings["seed"]
     method = checked_calibration(wishes.calibrate)
     refuse_taken(methods, predictions)
@@ -149,6 +145,15 @@ def _curve(log: FeedbackLog, audit: AuditSample | None) -> ErrorCurve | None:
     rows, truths, _ = audit.rows_in(log)
     enough = min(int((truths == label).sum()) for label in (0, 1)) >= _ENOUGH
     return AuditErrorCurve().fit(log, audit=audit) if enough and 0 < log.labels[rows].mean() < 1 else None
+
+
+def check_labels(labels: Labels, log: FeedbackLog) -> None:
+    """Refuse labels that are not of a log, or that say the same thing twice."""
+    if labels.survey is not None:
+        check_survey(labels.survey, log)
+    if labels.audit is not None and labels.rates is not None:
+        raise ParameterError("give an audit or noise_rates: one of the two")
+    check_errors(labels.errors, log, labels.audit)
 
 
 def survey_of(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:

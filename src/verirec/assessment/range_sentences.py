@@ -10,6 +10,7 @@ from verirec.assessment.findings import Comparison, Findings
 from verirec.losses import NoiseRegion
 
 MOST_NAMED: Final = 4
+_MEASURES: Final = {"rmse": "RMSE", "mae": "MAE", "rps": "ranked probability score"}
 MOST_TIMES: Final = 1_000
 
 
@@ -48,7 +49,7 @@ def _about_less_taste(found: Findings) -> list[str]:
 
 def measured(found: Findings) -> str:
     """Name what is estimated."""
-    return {"rmse": "RMSE", "mae": "MAE"}.get(found.loss, f"{found.loss} loss")
+    return _MEASURES.get(found.loss, f"{found.loss} loss")
 
 
 def open_from(one: Comparison, found: Findings) -> str:
