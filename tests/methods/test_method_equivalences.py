@@ -252,3 +252,18 @@ def test_no_two_methods_are_the_same():
         found[name] = matrix(fit(name, log, validation=0.0, penalty_factors=40.0, **own))
     alike = [pair for pair in combinations(EVERY, 2) if np.abs(found[pair[0]] - found[pair[1]]).max() < 1e-4]
     assert alike == []
+
+
+@pytest.mark.parametrize("head", ["binary", "ordinal"])
+def test_forward_dr_imputes_what_noise_leaves_of_the_truth_once(head):
+    """So that rows miss nothing on average, and propensities that are all wrong by one factor change no level."""
+    if head == "binary":
+        log, noise = small_world().log, vr.NoiseRates(0.2, 0.1)
+    else:
+        world = vr.simulate.stars(30, 40, random_state=0)
+        log, noise = world.log, world.noise
+    flat = np.full(log.shape, 0.4)
+    made = Pieces("dr", log, head=head, correction="forward", fit={"propensities": flat, "noise_rates": noise})
+    correction, batch = made.objective.correction, made.batch
+    missed = correction.labels(batch) - correction.soft(made.objective.imputed.constant)
+    assert missed.mean(-1).abs().max() < 1e-5

@@ -149,9 +149,12 @@ def damf(state):
 
 
 def dr(state):
-    """The imputed label is one for all: the inverse-propensity mean of the labels."""
+    """The imputed label is one for all: the inverse-propensity mean of the labels, as it is without noise."""
     top = sum(state.corrected_label(cell) / state.p[cell] for cell in state.labels)
-    prior = np.full(state.f.shape, top / sum(1 / state.p[cell] for cell in state.labels))
+    mean = top / sum(1 / state.p[cell] for cell in state.labels)
+    if state.forward:
+        mean = (mean - state.rates[1]) / (1 - sum(state.rates))
+    prior = np.full(state.f.shape, mean)
     return identity(state, lambda cell: 1 / state.p[cell], lambda cell: state.imputed(cell, prior))
 
 

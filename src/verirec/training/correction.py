@@ -39,6 +39,10 @@ class NoiseCorrection(ABC):
         """Return imputed labels g, as the loss takes them."""
         return soft_labels
 
+    def without_noise(self, labels: Tensor) -> Tensor:
+        """Return the imputed labels that `soft` turns into these: a mean of labels, as it is without noise."""
+        return labels
+
     def errors(self, logits: Tensor, batch: Batch) -> Tensor:
         """Return e of a batch's rows."""
         return self.loss(logits, self.labels(batch))
@@ -116,6 +120,10 @@ class Forward(NoiseCorrection):
     def soft(self, soft_labels: Tensor) -> Tensor:
         """Return imputed labels as noise would have left them."""
         return self.rates.rho10 + (1 - self.rates.rho01 - self.rates.rho10) * soft_labels
+
+    def without_noise(self, labels: Tensor) -> Tensor:
+        """Return what noise leaves as these."""
+        return (labels - self.rates.rho10) / (1 - self.rates.rho01 - self.rates.rho10)
 
     @property
     def bounded(self) -> bool:

@@ -79,10 +79,16 @@ class LevelChances(NoiseCorrection):
 
     def soft(self, soft_labels: Tensor) -> Tensor:
         """Return imputed chances of reaching levels as noise would have left them."""
-        if self.matrix is None:
-            return soft_labels
-        ends = torch.ones_like(soft_labels[:1]), torch.zeros_like(soft_labels[:1])
-        levels = -torch.cat([ends[0], soft_labels, ends[1]]).diff(dim=0)
-        logged = torch.tensordot(self.matrix.T, levels, dims=1)
-        reached: Tensor = logged.flip(0).cumsum(0).flip(0)[1:]
-        return reached
+        return soft_labels if self.matrix is None else _moved(soft_labels, self.matrix.T)
+
+    def without_noise(self, labels: Tensor) -> Tensor:
+        """Return the chances of reaching levels that noise leaves as these."""
+        return labels if self.matrix is None else _moved(labels, torch.linalg.inv(self.matrix.double()).T.float())
+
+
+def _moved(reached: Tensor, by: Tensor) -> Tensor:
+    """Multiply the chances of levels by a matrix, given and returned as those of reaching each but the lowest."""
+    levels = -torch.cat([torch.ones_like(reached[:1]), reached, torch.zeros_like(reached[:1])]).diff(dim=0)
+    moved = torch.tensordot(by, levels, dims=1)
+    found: Tensor = moved.flip(0).cumsum(0).flip(0)[1:]
+    return found

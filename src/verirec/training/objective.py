@@ -118,10 +118,10 @@ class ImputedLabels:
 
     @classmethod
     def mean(cls, data: TrainingData, correction: NoiseCorrection) -> Self:
-        """Return one label for all pairs: the mean of the corrected labels, weighted by 1/p."""
+        """Return one label for all pairs: the mean of the labels, weighted by 1/p, as it is without noise."""
 
         def at(correction: NoiseCorrection) -> Tensor:
-            return mean_label(correction.labels(data.all_rows), data.weights)
+            return correction.without_noise(mean_label(correction.labels(data.all_rows), data.weights))
 
         return cls(at(correction), at)
 
@@ -226,7 +226,7 @@ class PseudoLabels(Objective):
         if self.imputed is None:
             return _outside(labels) * weights
         constant = self.imputed.constant
-        prior = (mean_label(labels, weights) if constant is None else constant).clamp(0, 1)
+        prior = (mean_label(labels, weights) if constant is None else self.correction.soft(constant)).clamp(0, 1)
         return _outside(((labels - prior) * weights).add_(prior))
 
 
