@@ -114,6 +114,20 @@ def truth_value(name: str, value: object) -> bool:
     raise ParameterError(f"{name} must be True or False; got {short(value)}")
 
 
+def listener(name: str, value: Any) -> Any:
+    """Accept a function that is told how far things are.
+
+    Examples
+    --------
+    >>> listener("progress", 3)
+    Traceback (most recent call last):
+    verirec.exceptions.ParameterError: progress must be a function of a line of text; got 3
+    """
+    if callable(value):
+        return value
+    raise ParameterError(f"{name} must be a function of a line of text; got {short(value)}")
+
+
 def one_of(name: str, value: object, choices: Collection[str]) -> str:
     """Accept one of the named choices.
 
@@ -168,8 +182,8 @@ def number_array(
     return array
 
 
-def named_entries(argument: str, given: Any) -> dict[str, Any]:
-    """Accept a mapping of recommenders' names, which are text that can be written down.
+def named_entries(argument: str, given: Any, of: str = "recommenders") -> dict[str, Any]:
+    """Accept a mapping of recommenders' names, or of others, which are text that can be written down.
 
     Examples
     --------
@@ -180,8 +194,8 @@ def named_entries(argument: str, given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ParameterError(f"{argument} must be a mapping of recommenders' names; got {type(given).__name__}")
+        raise ParameterError(f"{argument} must be a mapping of {of}' names; got {type(given).__name__}")
     for name in given:
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
-            raise ParameterError(f"{argument} must name recommenders by printable text; got {short(name)}")
+            raise ParameterError(f"{argument} must name {of} by printable text; got {short(name)}")
     return dict(given)

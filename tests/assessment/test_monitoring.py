@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -16,7 +17,7 @@ from verirec.assessment.monitoring.levels import level_at
 from verirec.data.periods import periods_of
 from verirec.estimation import Estimate
 from verirec.estimation.gathering import audit_within
-from verirec.exceptions import DataError, ParameterError, PredictionError
+from verirec.exceptions import DataError, ParameterError, PredictionError, SurveyError
 
 SHAPE = 60, 50
 FILES = ("report.html", "summary.json", "monitoring.csv", "monitoring.png")
@@ -100,10 +101,11 @@ TIMES = [
     (np.array([1, 2, 3]), "must be dates, or seconds or smaller units since 1970; they go from 1 to 3"),
     (np.array([0, 86_400, 1.7e9]), "more than 1,000: are they of the unit"),
     (None, "periods need timestamps"),
+    (np.array([1e300, 1e300, 1e300]), r"must be dates, or seconds or smaller units since 1970; they go from 1e\+300"),
 ]
 
 
-@pytest.mark.parametrize(("times", "message"), TIMES, ids=["no times", "too many days", "none"])
+@pytest.mark.parametrize(("times", "message"), TIMES, ids=["no times", "too many days", "none", "too large"])
 def test_times_that_make_no_periods_are_refused(times, message):
     log = vr.FeedbackLog.from_arrays([0, 1, 2], [0, 0, 0], [1, 0, 1], n_users=3, n_items=1, timestamps=times)
     check_refusal(lambda: periods_of(log, "day"), DataError, message)
@@ -286,12 +288,25 @@ def test_a_change_has_the_interval_of_a_difference():
     assert wider.interval[0] < found.interval[0]
 
 
+def test_names_of_recommenders_start_no_formula_in_the_table(log, given, tmp_path):
+    vr.monitor(log, {"=1+1": given["sharp"], "blunt": given["blunt"]}).save(tmp_path)
+    cells = [cell for row in csv.reader((tmp_path / "monitoring.csv").read_text().splitlines()) for cell in row]
+    assert "'=1+1_value" in cells
+    assert not [cell for cell in cells if cell.startswith("=")]
+
+
 BAD = [
     ({"every": "fortnight"}, ParameterError, "every must be one of day, month, week, year"),
     ({"surveys": {"2025-01": vr.SurveySample([0], [0], [1])}}, ParameterError, "names of periods, from 2024-01"),
     ({"surveys": [1]}, ParameterError, "surveys"),
     ({"propensities": np.full(SHAPE, 0.5)}, ParameterError, "must be a model, which is fitted to each"),
     ({"confidence": 1.5}, ParameterError, "confidence"),
+    ({"audit": 3}, ParameterError, "audit must be an AuditSample; got int"),
+    ({"audit": vr.AuditSample([99], [0], [1])}, DataError, "the audit's users"),
+    ({"progress": 3}, ParameterError, "progress must be a function"),
+    ({"surveys": {"2024-01": 3}}, SurveyError, "survey of 2024-01 must be a SurveySample; got int"),
+    ({"surveys": {"2024-01": vr.SurveySample([99], [0], [1])}}, DataError, "the survey of 2024-01's users"),
+    ({"surveys": {1: 3}}, ParameterError, "surveys must name periods by printable text"),
     ({"predictions": {"a": np.full((3, 3), 0.5)}}, PredictionError, "shape"),
     ({"predictions": {"a": np.full(SHAPE, 1.0)}}, PredictionError, "a: "),
 ]

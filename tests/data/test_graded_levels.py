@@ -86,6 +86,7 @@ def test_repeated_pairs_with_different_levels_are_refused():
         ({"ratings": [5.5, 1, 2, 3, 4, 4.5]}, LabelError, r"2 of 6 rows are not: 4.5 \(1\), 5.5 \(1\)$"),
         ({"positive_from": 4}, ParameterError, "levels or positive_from, not both"),
         ({"levels": [5, 4, 3]}, ParameterError, "ascending order"),
+        ({"levels": [-1e308, 1e308]}, ParameterError, r"levels must be of at most 1e\+100"),
         ({"levels": [1, 1, 2]}, ParameterError, "ascending order"),
         ({"levels": [3]}, ParameterError, "at least 2"),
         ({"levels": "1,2"}, ParameterError, "levels must be"),

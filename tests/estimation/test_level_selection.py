@@ -128,3 +128,13 @@ def test_what_cannot_be_is_refused(world, predicted, values, estimators, error, 
 def test_a_binary_log_is_told_of_levels():
     log = vr.simulate.world(20, 30, observed=0.3, random_state=0).log
     check_refusal(lambda: vr.LevelPropensity([0.1, 0.2]).fit(log), ParameterError, "keeps its levels")
+
+
+@pytest.mark.parametrize(
+    ("part", "given"),
+    [*(("thinned", share) for share in (2, 0, -1, np.nan, "x")), *(("apart_from", k) for k in (-1, np.nan, "x"))],
+)
+def test_parts_of_a_log_are_checked(world, part, given):
+    found = vr.LevelPropensity(CHANCES).fit(world.log)
+    told = "share must be" if part == "thinned" else "others must be"
+    check_refusal(lambda: getattr(found, part)(given), ParameterError, told)

@@ -129,6 +129,7 @@ def test_labels_of_little_signal_are_warned_of():
         ([[0.5000001, 0.4999999], [0.5, 0.5]], {}, "condition number of 1e.07"),
         ([[0.9, 0.1], [0.1, 0.9]], {"covariance": np.eye(2)}, "finite symmetric 4 x 4 matrix"),
         ([[0.9, 0.1], [0.1, 0.9]], {"covariance": -np.eye(4)}, "must not have a negative eigenvalue"),
+        ([[0.9, 0.1], [0.1, 0.9]], {"diagnostics": 3}, "diagnostics must be a mapping of names; got 3"),
         ([[0.9, 0.1], [0.1, 0.9]], {"audit": 3}, "audit must be an AuditOrigin; got int"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -293,6 +296,13 @@ def test_another_logs_grid_is_predicted_by_id(world):
 def test_a_method_of_binary_labels_says_so_and_what_would_do(name, world):
     told = rf"^{name} is trained on 0/1 labels; the log has levels 1, 2, 3, 4, 5: take log.binary\(.*mf, ome, "
     check_refusal(lambda: catalogue[name]().fit(world.log), LabelError, told)
+
+
+def test_the_page_names_the_methods_that_take_levels():
+    page = Path(__file__).parents[2] / "docs" / "stars.md"
+    named = page.read_text().split(" take levels, and so does")[0].rsplit("\n\n", 1)[1]
+    able = [name for name in catalogue if name not in ("auto", *ONLY_BINARY)]
+    assert sorted(re.findall("`([a-z-]+)`", named)) == sorted(able)
 
 
 NOT_ONE = [[0.9, 0.2, 0, 0, 0], *np.eye(5)[1:].tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from verirec.checks import listener as listener
 from verirec.checks import named_entries as named_entries
 from verirec.checks import real_number, whole_number
 from verirec.estimation.inputs import checked_clip, checked_sample

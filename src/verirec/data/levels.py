@@ -16,6 +16,7 @@ Indices = npt.NDArray[np.int8]
 
 MOST_LEVELS: Final = 100
 """Places are int8, and nobody has more stars to give."""
+_LARGEST: Final = 1e100
 _NAMED: Final = 5
 _SAME: Final = 1e-6
 """Of the span of the levels: single precision does not have 3.1 as it is written."""
@@ -35,7 +36,10 @@ such as [1, 2, 3, 4, 5]; got [5, 4]
     """
     values = as_array("levels", levels)
     proper = values.ndim == 1 and values.dtype.kind in "fiu" and 2 <= len(values) <= MOST_LEVELS
-    if not proper or not np.isfinite(values).all() or not (np.diff(values.astype(np.float64)) > 0).all():
+    proper = proper and bool(np.isfinite(values).all())
+    if proper and np.abs(values.astype(np.float64)).max() > _LARGEST:
+        raise ParameterError(f"levels must be of at most {_LARGEST:g}, so that they have squares; got {short(levels)}")
+    if not proper or not (np.diff(values.astype(np.float64)) > 0).all():
         raise ParameterError(
             f"levels must be at least 2 and at most {MOST_LEVELS} finite numbers in ascending order, such as "
             f"[1, 2, 3, 4, 5]; got {short(levels)}"

@@ -17,7 +17,7 @@ from verirec.randomness import RandomState, as_generator
 
 _EARLIEST: Final = 1e8
 """Smaller numbers are no times since 1970, whatever their unit."""
-_UNITS: Final = {"s": 1e11, "ms": 1e14, "us": 1e17}
+_UNITS: Final = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 9.2e18}
 """Units of times since 1970, and what numbers of each stay below."""
 _ZONED: Final = re.compile(r"\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})$")
 
@@ -121,7 +121,7 @@ def unit_of(times: npt.NDArray[Any]) -> str | None:
     ('s', 'ms', None)
     """
     largest = float(np.abs(times).max())
-    return None if largest < _EARLIEST else next((unit for unit, most in _UNITS.items() if largest < most), "ns")
+    return None if largest < _EARLIEST else next((unit for unit, most in _UNITS.items() if largest < most), None)
 
 
 def _date(before: Any) -> np.datetime64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -68,6 +69,8 @@ class TransitionMatrix:
             object.__setattr__(self, "covariance", checked_covariance(self.covariance, matrix.size))
         if self.audit is not None and not isinstance(self.audit, AuditOrigin):
             raise NoiseRateError(f"audit must be an AuditOrigin; got {type(self.audit).__name__}")
+        if not isinstance(self.diagnostics, Mapping):
+            raise NoiseRateError(f"diagnostics must be a mapping of names; got {short(self.diagnostics)}")
         if self.norm > 1 / WEAK_SIGNAL:
             warn_caller(
                 f"the transition matrix has a condition number of {self.condition:.3g}, and its inverse a norm of "

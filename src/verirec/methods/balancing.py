@@ -38,6 +38,7 @@ class EstimatedPropensities(Method):
     """
 
     takes_correction: ClassVar[bool] = False
+    takes_levels: ClassVar[bool] = False
     sweeps: ClassVar[bool] = False
     limits: ClassVar[Limits] = {"propensity_floor": (0, 0.5), "balance_weight": (0, 1e6)}
 

@@ -175,10 +175,24 @@ def write_table(path: str | Path, frame: Any) -> None:
     ...     Path(folder, "a.csv").read_text().split()
     ['user', "'=1+1", 'ann']
     """
-    shown = frame.map(
-        lambda value: f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
-    )
-    write_file(path, shown.to_csv(index=False, quoting=_quoting(shown)).encode())
+    write_file(path, table_content(frame))
+
+
+def table_content(frame: Any) -> bytes:
+    """Return what `write_table` writes: names of columns that a spreadsheet would run get their apostrophe too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table_content(pd.DataFrame({"=1+1": ["@a"]})).split()
+    [b"'=1+1", b"'@a"]
+    """
+    shown = frame.map(_escaped).rename(columns=_escaped)
+    return bytes(shown.to_csv(index=False, quoting=_quoting(shown)).encode())
+
+
+def _escaped(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(ESCAPED_STARTS) else value
 
 
 TABLE_ENDINGS: Final = (".csv", ".parquet", ".json")

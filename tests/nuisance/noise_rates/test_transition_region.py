@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.exceptions import EmptyLogError, NoiseRateError, NoiseRateWarning, ParameterError
+from verirec.exceptions import AuditError, EmptyLogError, NoiseRateError, NoiseRateWarning, ParameterError
 from verirec.nuisance.noise_rates.transition_forms import band_matrix, ordinal_matrix
 
 
@@ -90,6 +90,7 @@ def test_hardly_any_signal_is_not_considered(world):
     ("given", "error", "said"),
     [
         ({"form": "free"}, ParameterError, "take an audit"),
+        ({"form": []}, ParameterError, "form must be one of"),
         ({"confidence": 1.5}, ParameterError, "confidence"),
         ({"strata": 0}, ParameterError, "strata"),
     ],
@@ -102,6 +103,13 @@ def test_bad_options(world, given, error, said):
 def test_bad_logs(world):
     with pytest.raises(ParameterError, match="identified_region"):
         vr.identified_transitions(world.log.binary(positive_from=4))
+    users, items = np.divmod(np.arange(900), 30)
+    fine = vr.FeedbackLog.from_arrays(users, items, users, n_users=30, n_items=30, levels=range(30))
+    with pytest.raises(ParameterError, match="at most 20 levels; the log has 30"):
+        vr.identified_transitions(fine)
+    audit = vr.AuditSample(users[:200], items[:200], users[:200], levels=range(30))
+    with pytest.raises(AuditError, match="at most 20 levels; the log has 30"):
+        vr.AuditTransitionMatrix().fit(fine, audit=audit)
     with pytest.raises(EmptyLogError, match="10 rows"):
         vr.identified_transitions(world.log.select(np.arange(10)))
 

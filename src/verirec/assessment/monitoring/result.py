@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from verirec.assessment.monitoring.tables import OverTime
-from verirec.pages.writing import write_together
+from verirec.pages.writing import table_content, write_together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,10 +28,8 @@ class Monitoring(OverTime):
         from verirec.assessment.monitoring.page import monitoring_page, over_time_plot
         from verirec.pages.figures import as_png
 
-        table = io.StringIO()
-        self.to_frame().to_csv(table, index=False)
         contents = {
-            "monitoring.csv": table.getvalue().encode(),
+            "monitoring.csv": table_content(self.to_frame()),
             "monitoring.png": as_png(over_time_plot(self)),
             "summary.json": (json.dumps(self.summary, indent=2, allow_nan=False) + "\n").encode(),
             "report.html": monitoring_page(self).encode(errors="backslashreplace"),

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from verirec.assessment.evidence import Evidence
 from verirec.assessment.monitoring.findings import Change, Monitored
+from verirec.assessment.monitoring.inputs import check_audit, checked_surveys
 from verirec.assessment.monitoring.levels import level_at
 from verirec.assessment.monitoring.result import Monitoring
 from verirec.assessment.preparation import Labels, Wishes, prepare
 from verirec.assessment.recommenders import judge_all
 from verirec.assessment.run import main_part, told
-from verirec.assessment.settings import checked_settings, named_entries
-from verirec.data.periods import Every, Periods, periods_of
+from verirec.assessment.settings import checked_settings, listener, named_entries
+from verirec.data.periods import Every, periods_of
 from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation import Estimate
 from verirec.estimation.gathering import audit_within
@@ -119,36 +120,26 @@ def monitor(
     settings = checked_settings(
         selection=selection, loss=loss, confidence=confidence, clip=clip, sample=sample, random_state=random_state, k=1
     )
-    named = named_entries("predictions", predictions)
+    named, tell = named_entries("predictions", predictions), listener("progress", progress)
     if propensities is not None and not hasattr(propensities, "fit"):
         raise ParameterError(
             f"propensities must be a model, which is fitted to each period's rows; got {type(propensities).__name__}"
         )
     periods = periods_of(log, every)
-    asked = _checked_surveys(surveys, periods)
+    asked = checked_surveys(surveys, periods, log)
+    check_audit(audit, log)
     watched = _Watched(named, propensities, exclude, settings, get_loss(loss).name)
     found: list[Monitored] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for number, name in enumerate(periods.names):
-            progress(f"Assessing {name}")
+            tell(f"Assessing {name}")
             rows = log.select(periods.of_rows == number)
             labels = Labels(audit_within(audit, rows) if len(rows) else None, asked.get(name), noise_rates)
             found.append(watched.assessed(name, rows, labels, found))
     if all(one.found is None for one in found):
         raise DataError(f"no period of {len(found):,} can be assessed; {found[0].name}: {found[0].lacking}")
     return Monitoring(every, settings["confidence"], watched.loss, tuple(named), tuple(found), told(caught))
-
-
-def _checked_surveys(surveys: Any, periods: Periods) -> dict[str, Any]:
-    """Accept surveys by the names of periods."""
-    found = named_entries("surveys", surveys)
-    for name in found:
-        if name not in periods.names:
-            raise ParameterError(
-                f"surveys must be by the names of periods, from {periods.names[0]} to {periods.names[-1]}; got {name!r}"
-            )
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from verirec.data.levels import in_words
 from verirec.exceptions import AuditError, ParameterError, SmallAuditWarning, warn_caller
 from verirec.losses import AuditOrigin, TransitionMatrix
 from verirec.nuisance.noise_rates.samples import AuditSample
-from verirec.nuisance.noise_rates.transition_forms import FORMS, POOLED, FittedForm
+from verirec.nuisance.noise_rates.transition_forms import FORMS, MOST_LEVELS, POOLED, FittedForm
 
 Array = npt.NDArray[np.float64]
 
@@ -41,8 +41,8 @@ class AuditTransitionMatrix:
         "symmetric": two levels are taken for each other as often. "ordinal": chances fall with the distance by one
         factor. "auto": the one of least AIC, which the result's diagnostics report.
 
-        A true level that no audited row has is pooled with the others by "ordinal" ("auto" takes that then, with a
-        warning); the other forms refuse such an audit.
+        Of at most 20 levels. A true level that no audited row has is pooled with the others by "ordinal" ("auto" takes
+        that then, with a warning); the other forms refuse such an audit.
 
     Examples
     --------
@@ -59,12 +59,15 @@ class AuditTransitionMatrix:
     def fit(self, log: FeedbackLog, *, audit: AuditSample) -> TransitionMatrix:
         """Fit it to the audited rows of a log that keeps its levels."""
         one_of("form", self.form, (AUTO, *FORMS))
-        if checked_log(log, levels=True).levels is None:
+        levels = checked_log(log, levels=True).levels
+        if levels is None:
             raise ParameterError(
                 "a transition matrix is for a log that keeps its levels; a binary log: AuditNoiseRates"
             )
         if not isinstance(audit, AuditSample):
             raise ParameterError(f"audit must be an AuditSample; got {type(audit).__name__}")
+        if len(levels) > MOST_LEVELS:
+            raise AuditError(f"an audit tells noise between at most {MOST_LEVELS} levels; the log has {len(levels)}")
         found = _counted(log, audit)
         candidates = self._candidates(found)
         aic = {name: one.aic(found.counts) for name, one in candidates.items()}

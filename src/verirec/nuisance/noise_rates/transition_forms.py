@@ -16,6 +16,8 @@ Array = npt.NDArray[np.float64]
 
 _HALF: Final = 0.5
 """Rows that are added to each possible cell for variances: none among few does not make a chance of 0 sure."""
+MOST_LEVELS: Final = 20
+"""Levels whose noise is estimated; a covariance of the entries has the fourth power of them."""
 _STEP: Final = 1e-5
 _ROUNDS: Final = 500
 

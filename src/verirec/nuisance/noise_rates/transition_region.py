@@ -17,13 +17,15 @@ from scipy.special import ndtri
 
 from verirec.checks import real_number, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.levels import Levels
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import EmptyLogError, NoiseRateWarning, ParameterError, warn_caller
+from verirec.formatting import short
 from verirec.losses import TransitionMatrix
 from verirec.losses.noise_rates import LATTICE, WEAK_SIGNAL
 from verirec.losses.regions import TransitionRegion
 from verirec.nuisance.noise_rates.strata import score_levels, sort_into_strata
-from verirec.nuisance.noise_rates.transition_forms import band_matrix, ordinal_matrix
+from verirec.nuisance.noise_rates.transition_forms import MOST_LEVELS, band_matrix, ordinal_matrix
 from verirec.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
@@ -76,16 +78,12 @@ def identified_transitions(
     (True, False)
     """
     level = real_number("confidence", confidence, above=0, below=1)
-    levels = checked_log(log, levels=True).levels
-    if levels is None:
-        raise ParameterError("noise between levels is for a log that keeps them; a binary log: identified_region")
-    if form not in _FORMS:
+    levels = _checked_scale(log)
+    if not isinstance(form, str) or form not in _FORMS:
         raise ParameterError(
             f"form must be one of {', '.join(_FORMS)}, which have one number each: a log alone does not bound forms of "
-            f"more, which take an audit; got {form!r}"
+            f"more, which take an audit; got {short(form)}"
         )
-    if len(log) < _FEWEST:
-        raise EmptyLogError(f"a log of {len(log):,} rows cannot tell how noisy its levels may be: it takes {_FEWEST}")
     make = _FORMS[form]
     counts = _counts(log, whole_number("strata", strata), scores, random_state)
     most, cut_off = _most(lambda rate: make(len(levels), rate), counts, level)
@@ -98,6 +96,18 @@ def identified_transitions(
             NoiseRateWarning,
         )
     return region
+
+
+def _checked_scale(log: FeedbackLog) -> Levels:
+    """Accept a log of a few levels that has enough rows; return the levels."""
+    levels = checked_log(log, levels=True).levels
+    if levels is None:
+        raise ParameterError("noise between levels is for a log that keeps them; a binary log: identified_region")
+    if len(levels) > MOST_LEVELS:
+        raise ParameterError(f"noise is told of at most {MOST_LEVELS} levels; the log has {len(levels)}: take fewer")
+    if len(log) < _FEWEST:
+        raise EmptyLogError(f"a log of {len(log):,} rows cannot tell how noisy its levels may be: it takes {_FEWEST}")
+    return levels
 
 
 def _most(make: Callable[[float], Array], counts: Array, confidence: float) -> tuple[float, bool]:

@@ -114,7 +114,7 @@ class Propensities(CellValues):
         >>> ConstantPropensity().fit(log).thinned(0.2).at([0], [0]).tolist()
         [0.1]
         """
-        return _Thinned(self, real_number("share", share, above=0, below=1 + 1e-12))
+        return _Thinned(self, checked_share(share))
 
     def apart_from(self, others: float) -> Propensities:
         r"""Return the propensities on the pairs that another random part of the log, such as training rows, has not.
@@ -134,7 +134,7 @@ class Propensities(CellValues):
         >>> ConstantPropensity().fit(log).thinned(0.2).apart_from(4).at([0], [0]).round(4).tolist()
         [0.1667]
         """
-        return _Apart(self, real_number("others", others, above=0, closed=True))
+        return _Apart(self, checked_others(others))
 
     @cached_property
     def inverse_total(self) -> float:
@@ -181,6 +181,16 @@ class _Derived(Propensities):
 
     def count_floored(self, log: FeedbackLog) -> int:
         return self.whole.count_floored(log)
+
+
+def checked_share(share: object) -> float:
+    """Accept the share of a log that a part of it has."""
+    return real_number("share", share, above=0, below=1 + 1e-12)
+
+
+def checked_others(others: object) -> float:
+    """Accept how many rows another part has for each row of one."""
+    return real_number("others", others, above=0, closed=True)
 
 
 class _Thinned(_Derived):

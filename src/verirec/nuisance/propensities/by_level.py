@@ -14,7 +14,7 @@ from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import ParameterError, PropensityError
-from verirec.nuisance.propensities.base import Array, Propensities
+from verirec.nuisance.propensities.base import Array, Propensities, checked_others, checked_share
 from verirec.nuisance.propensities.given import checked_values, observed_only
 
 OfLevels = Callable[[Positions, Positions], Array]
@@ -82,14 +82,16 @@ class TrueLevelPropensities(Propensities):
 
     def thinned(self, share: float) -> TrueLevelPropensities:
         """Return the propensities of a random part of the log."""
-        return TrueLevelPropensities(lambda users, items: share * self.of_levels(users, items), self._log)
+        kept = checked_share(share)
+        return TrueLevelPropensities(lambda users, items: kept * self.of_levels(users, items), self._log)
 
     def apart_from(self, others: float) -> TrueLevelPropensities:
         """Return the propensities on the pairs that another part of the log does not have."""
+        ratio = checked_others(others)
 
         def apart(users: Positions, items: Positions) -> Array:
             part = self.of_levels(users, items)
-            return np.asarray(part / np.maximum(1 - others * part, part))
+            return np.asarray(part / np.maximum(1 - ratio * part, part))
 
         return TrueLevelPropensities(apart, self._log)
 
