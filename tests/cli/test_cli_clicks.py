@@ -11,6 +11,8 @@ import pytest
 import verirec as vr
 
 SHAPE = 80, 60
+# Small logs have items of a few clicks.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fewer than 5 clicks")
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,13 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.exceptions import EmptyLogError, LabelError, ParameterError, SurveyError, SurveyWarning
+from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, ParameterError, SurveyError, SurveyWarning
 from verirec.nuisance.click_model import clicks_only, fit_clicks
 
 SHAPE = 120, 150
 PROMISED = (0.93, 0.97)
+# Small logs have items of a few clicks.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fewer than 5 clicks")
 
 
 def clicks_of(world):
@@ -272,3 +274,29 @@ def test_logs_that_are_not_of_clicks_are_refused(world, log, sharp):
     check_refusal(lambda: vr.estimate_click_ranking(sharp, world.log), LabelError, "which estimate_ranking uses too")
     check_refusal(lambda: vr.estimate_click_ranking(sharp, log.select([0])), EmptyLogError, "at least 2 clicks")
     check_refusal(lambda: vr.estimate_click_ranking(sharp, log, exclude=log), EmptyLogError, "that exclude leaves")
+
+
+def test_items_of_hardly_known_popularity_are_warned_of(log, sharp):
+    with pytest.warns(OverlapWarning, match=r"^[\d]+% of the weight is on items with fewer than 5 clicks"):
+        vr.estimate_click_ranking(sharp, log, gamma=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vr.estimate_click_ranking(sharp, log, gamma=-1)  # All clicks count the same.
+
+
+def test_where_no_click_gains_the_interval_is_not_a_point():
+    """One click a user of 60 items at random: 2 of 60 are among the best two."""
+    random, held = np.random.default_rng(3), []
+    for _ in range(300):
+        users, items = np.arange(20), random.integers(0, 60, 20)
+        log = vr.FeedbackLog.from_arrays(users, items, np.ones(20), n_users=20, n_items=60)
+        low, high = vr.estimate_click_ranking(np.tile(np.arange(60.0), (20, 1)), log, gamma=-1, k=2)[
+            "recall@2"
+        ].interval
+        held.append(low <= 2 / 60 <= high)
+    assert np.mean(held) >= 0.93
+
+
+def test_clicks_of_one_user_are_refused():
+    log = vr.FeedbackLog.from_arrays([1, 1], [0, 1], [1, 1], n_users=2, n_items=3)
+    check_refusal(lambda: vr.estimate_click_ranking(np.eye(2, 3), log), EmptyLogError, "clicks of at least 2 users")

@@ -30,7 +30,7 @@ from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.results import Estimates
 from verirec.estimation.survey.target import Target, excluded_keys
 from verirec.estimation.survey.tops import RankedTarget
-from verirec.exceptions import EmptyLogError, LabelError
+from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, warn_caller
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.click_model import clicks_only
 
@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
 
 Array = npt.NDArray[np.float64]
+
+_FEW: Final = 5
+"""Clicks of an item below which its popularity is hardly known."""
+_THIN: Final = 0.1
+"""Share of the weight on such items from which on intervals are too narrow: one over a power is not linear in counts,
+and liked items without a click drop out. Of 200 logs each, 95% intervals held .92 at a share of .06, .86 at .14."""
+_DOUBT: Final = 2.0
+"""Clicks that gain all, and as many that gain nothing, which are added before an error is taken to be next to none."""
 
 ASSUMES: Final = (
     "a liked item is clicked with a chance in proportion to the power {power:g} of its clicks, whoever the user is, "
@@ -95,10 +103,11 @@ def estimate_click_ranking(
     Examples
     --------
     >>> from verirec import FeedbackLog
-    >>> clicks = FeedbackLog.from_arrays([0, 1, 2, 2], [0, 0, 0, 1], [1, 1, 1, 1], n_users=3, n_items=3)
-    >>> found = estimate_click_ranking(np.tile([3, 2, 1], (3, 1)), clicks, gamma=1, k=1)
-    >>> found["naive-recall@1"].value, found["recall@1"].value  # the three clicks of item 0 count as one
-    (0.75, 0.5)
+    >>> users, items = [*range(15), *range(5)], [0] * 15 + [1] * 5
+    >>> clicks = FeedbackLog.from_arrays(users, items, [1] * 20, n_users=15, n_items=3)
+    >>> found = estimate_click_ranking(np.tile([3, 2, 1], (15, 1)), clicks, gamma=1, k=1)
+    >>> [round(found[name].value, 3) for name in ("naive-recall@1", "recall@1")]  # 15 clicks of item 0 count as 5
+    [0.75, 0.5]
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
     power = (real_number("gamma", gamma, above=-1, below=19, closed=True) + 1) / 2
@@ -111,13 +120,15 @@ def estimate_click_ranking(
     if int(judges.sum()) < 2:
         raise EmptyLogError(f"an estimate needs at least 2 clicks that exclude leaves; it leaves {int(judges.sum())}")
     clicks = _Clicks.of(log.users[judges], log.items[judges], exclude, log.shape)
+    clicks.refuse_one_user()
+    clicks.warn_of_rare_items(power)
     places = RankedTarget(values, target, max(depths)).places(clicks.users, clicks.items)
     found: dict[str, Estimate] = {}
     for depth in depths:
         for metric, by_place in _gains(depth, patience, log.n_items).items():
             gains = shared_gains(by_place, *places)
             for name, eta in ((metric, power), (f"naive-{metric}", 0.0)):
-                one = clicks.mean(gains, eta, level, by_user=average == "users")
+                one = clicks.mean(gains, eta, level, by_user=average == "users", most=float(by_place.max()))
                 found[f"{name}@{depth}"] = within_range(one, float(by_place.max()))
     return Estimates(found, "how well what people like is ranked, by clicks")
 
@@ -169,7 +180,23 @@ class _Clicks:
         popularity = np.bincount(np.concatenate([items, others[1]]), minlength=shape[1]).astype(np.float64)
         return cls(users, items, *others, popularity)
 
-    def mean(self, gains: Array, power: float, confidence: float, *, by_user: bool) -> Estimate:
+    def refuse_one_user(self) -> None:
+        """Refuse clicks of one person: how people differ cannot be told."""
+        if (self.users == self.users[0]).all():
+            raise EmptyLogError("an estimate needs clicks of at least 2 users; all that judge are of one")
+
+    def warn_of_rare_items(self, power: float) -> None:
+        """Warn where much of the weight is on items whose popularity is hardly known."""
+        weights = self.popularity[self.items] ** -power
+        share = float(weights[self.popularity[self.items] < _FEW].sum() / weights.sum())
+        if power > 0 and share > _THIN:
+            warn_caller(
+                f"{share:.0%} of the weight is on items with fewer than {_FEW} clicks, of hardly known popularity: the "
+                "intervals are too narrow; a smaller gamma, or more clicks, would help",
+                OverlapWarning,
+            )
+
+    def mean(self, gains: Array, power: float, confidence: float, *, by_user: bool, most: float) -> Estimate:
         """Weigh the gains by popularity to a power, and sum what each click does to the mean over users."""
         people, whose = np.unique(np.concatenate([self.users, self.other_users]), return_inverse=True)
         own, n_items = whose[: len(self.users)], len(self.popularity)
@@ -189,13 +216,30 @@ class _Clicks:
         every = np.concatenate([influence - taken[self.items], -taken[self.other_items]])
         sums = totals(whose, every, len(people))
         groups = int(judging.sum())
-        error = float(np.sqrt(sums @ sums * groups / max(groups - 1, 1)))
+        size = 1 / float(weights @ weights)
+        error = float(np.sqrt(sums @ sums * groups / (groups - 1)))
+        if min(np.count_nonzero(gains), np.count_nonzero(gains < most)) < _FEW:
+            error = max(error, _least_error(value, most, size))
         facts = {
             "clicks": len(self.users),
             "users": groups,
-            "effective_sample_size": 1 / float(weights @ weights),
+            "effective_sample_size": size,
             "power": power,
             "source": "clicks",
             "assumes": ASSUMES.format(power=power),
         }
         return Estimate(value, error, (value, value), confidence, facts)
+
+
+def _least_error(value: float, most: float, size: float) -> float:
+    """Return the error of a mean of so many clicks by chance alone, two more gaining all and two nothing.
+
+    Where nearly all clicks gain the same, their own spread says that there is next to no error.
+
+    Examples
+    --------
+    >>> round(_least_error(0.0, 1.0, 20), 3)
+    0.056
+    """
+    share = (value / most * size + _DOUBT) / (size + 2 * _DOUBT)
+    return most * float(np.sqrt(share * (1 - share) / (size + 2 * _DOUBT)))
