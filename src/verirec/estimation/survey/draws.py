@@ -15,7 +15,7 @@ from verirec.data.parts import totals
 from verirec.data.splits import split_unbiased
 from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.survey.target import Target
-from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning, warn_caller
+from verirec.exceptions import NoiseRateError, NoiseRateWarning, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import Corrected, corrected
 from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.surveys import BEYOND_CHANCE, SurveySample
@@ -223,6 +223,12 @@ def draws_of(
         raise SurveyError(f"a survey needs draws of at least 3 clusters to tell its own error; it has {found.groups}")
     if kept.lacking:
         warn_caller(kept.lacking, SurveyWarning)
+    if kept.noisy and getattr(rates, "audit", None) is not None:
+        warn_caller(
+            "the survey's answers are as noisy as the log's, and are corrected by the audit's noise rates: what rests "
+            "on them holds if people err alike on all pairs; audited-dr does not need that",
+            NoiseRateWarning,
+        )
     if of_all:
         # Rows that were shown at random are the log's own, and no pair is in a log twice.
         if not kept.shown and (
