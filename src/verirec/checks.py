@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from verirec.formatting import short
 
 _UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _LEAST_MEMORY: Final = 64 * 10**6
+_LONGEST_NAME: Final = 255
 
 
 def whole_number(name: str, value: object, *, min: int = 1, max: int | None = None) -> int:
@@ -98,7 +100,17 @@ def path_of(name: str, value: object) -> Path:
     """
     if not isinstance(value, str | Path):
         raise ParameterError(f"{name} must be a string or a Path; got {short(value)}")
+    if not can_be_a_name(str(value)):
+        raise ParameterError(f"{name} must be a name that a file can have; got {short(value)}")
     return Path(value)
+
+
+def can_be_a_name(text: str) -> bool:
+    """Whether text can name a file: it can be encoded, and no part is longer than file systems take."""
+    try:
+        return all(len(os.fsencode(part)) <= _LONGEST_NAME for part in Path(text).parts)
+    except UnicodeEncodeError:
+        return False
 
 
 def truth_value(name: str, value: object) -> bool:

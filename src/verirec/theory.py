@@ -263,7 +263,7 @@ def rademacher_complexity(
     scale = real_number("user_norm", user_norm, above=0, closed=True)
     scale *= real_number("item_norm", item_norm, above=0, closed=True)
     random = as_generator(random_state)
-    norms = np.array([_spectral_norm(shape, random) for _ in range(whole_number("draws", draws, min=2))])
+    norms = np.array([_spectral_norm(shape, random) for _ in range(whole_number("draws", draws, min=2, max=100_000))])
     factor = scale / (shape[0] * shape[1])
     return factor * float(norms.mean()), factor * float(norms.std(ddof=1)) / float(np.sqrt(len(norms)))
 

@@ -119,7 +119,9 @@ def check_file(
     >>> folder.cleanup()
     """
     form = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
-    TextForm(delimiter, columns, encoding)  # Checked before anything is read.
+    # Checked before anything is read.
+    TextForm(delimiter, columns, encoding)
+    Cleaning(options.get("drop_missing", False), options.get("clean_ids", False), options.get("scale"))
     given = {name: value for name, value in {**form, **options}.items() if not _is_default(value)}
     found = _Reading(path_of("path", path), given)
     found.look_at_form()

@@ -94,7 +94,16 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
     except ValueError as error:
         hint = " (save ids as text: ids.astype(str))" if "allow_pickle" in str(error) else ""
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers{hint}") from None
-    except (OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError):
+    except (
+        OSError,
+        EOFError,
+        MemoryError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+        tokenize.TokenError,
+        SyntaxError,
+    ):
         raise FileFormatError(f"{file.name} is not a readable {file.suffix[1:]} file of numbers") from None
     if isinstance(loaded, np.ndarray):
         return _finite(loaded, file.name)

@@ -81,11 +81,16 @@ class Roles:
 
     def _check(self, named: Mapping[str, Any], columns: list[str]) -> None:
         """Refuse names that are no strings, or of no column."""
+        self.refuse_odd_names()
         for role, name in named.items():
-            if not isinstance(name, str):
-                raise ColumnError(f"the {self.word(role)} column must be named by a string; got {short(name)}")
             if name not in columns:
                 raise ColumnError(f"no column {short(name)} (for {self.word(role)}); {self._what_there_is(columns)}")
+
+    def refuse_odd_names(self) -> None:
+        """Refuse names that are no strings."""
+        for role, name in vars(self).items():
+            if name is not None and not isinstance(name, str):
+                raise ColumnError(f"the {self.word(role)} column must be named by a string; got {short(name)}")
 
     def word(self, role: str) -> str:
         """Return what users call a role."""

@@ -148,7 +148,10 @@ def chosen_by_source(names: Any, *, with_rates: bool, with_audit: bool = False, 
         names = [name for name in _USUAL if name in possible]
     elif isinstance(names, str):
         names = possible if names == "all" else (names,)
-    listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
+    try:
+        listed: list[Any] = list(names) if isinstance(names, Iterable) else [names]
+    except TypeError:  # Some matrices can be asked for an iterator, and have none.
+        listed = [names]
     every = (*_BY_LOG, *SURVEY_ESTIMATORS)
     unknown = [name for name in listed if not isinstance(name, str) or name not in every]
     if unknown or not listed:

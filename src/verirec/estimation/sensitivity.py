@@ -194,7 +194,7 @@ def sensitivity(
         raise ParameterError(f"estimator must be one of {usable}; got {short(estimator)}")
     noise = checked_noise(noise_rates, judgeable(log))
     pairs = LoggedPairs(log, as_propensities(propensities, log))
-    if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes) or np.ndim(gammas) == 0:
+    if not isinstance(gammas, Sequence | np.ndarray) or isinstance(gammas, str | bytes) or _is_scalar(gammas):
         raise ParameterError(f"gammas must be numbers of at least 1; got {short(gammas)}")
     factors = [real_number("gammas", gamma, above=1, below=_LARGEST_GAMMA, closed=True) for gamma in gammas]
     several = isinstance(predictions, Mapping)
@@ -207,6 +207,11 @@ def sensitivity(
         name: make_problem(given, pairs, [one], seed=drawn_seed(seed), **options) for name, given in named.items()
     }
     return vary(problems, one, noise, _rates("rho01", rho01), _rates("rho10", rho10), factors)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether an array has no length; sequences have one, whatever is in them."""
+    return isinstance(value, np.ndarray) and value.ndim == 0
 
 
 def vary(

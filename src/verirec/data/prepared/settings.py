@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from verirec.checks import real_number
 from verirec.data.cleaning import Cleaning
 from verirec.data.levels import Levels, checked_levels
 from verirec.data.pairs import checked_policy
@@ -55,9 +56,12 @@ class Settings:
         if levels is not None and options.get("positive_from") is not None:
             given = options["positive_from"]
             raise ParameterError(f"give levels or positive_from, not both; got positive_from={short(given)}")
+        threshold = options.get("positive_from")
+        roles = log_roles(options)
+        roles.refuse_odd_names()
         return cls(
-            log_roles(options),
-            options.get("positive_from"),
+            roles,
+            None if threshold is None else real_number("positive_from", threshold),
             None if levels is None else checked_levels(levels),
             duplicates,
             cleaning,
@@ -72,8 +76,8 @@ class Settings:
             "positive_from": self.positive_from,
             "levels": None if self.levels is None else list(self.levels),
             "duplicates": None if self.duplicates == "error" else self.duplicates,
-            "drop_missing": self.cleaning.drop_missing or None,
-            "clean_ids": self.cleaning.clean_ids or None,
+            "drop_missing": bool(self.cleaning.drop_missing) or None,
+            "clean_ids": bool(self.cleaning.clean_ids) or None,
             "scale": None if self.cleaning.scale is None else [float(one) for one in self.cleaning.scale],
         }
         rules |= {name: _identity(value) for name, value in self.catalogues.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from verirec.nuisance.surveys import SurveySample
 
 Array = npt.NDArray[np.float64]
+
+_WIDEST: Final = 1e100
+"""Half-widths beyond it, which any survey reaches, have no square."""
 
 
 @takes_engine
@@ -141,7 +144,11 @@ class _Draft:
         reach = float(ndtri((1 + self.confidence) / 2))
         design = design_random(self.question, self.likes, as_generator(self.seed), count=budget)
         prices = Prices(design.variances, self.logged, len(self.log))
-        split = prices.split(int(budget or 0)) if half_width is None else prices.reach((half_width / reach) ** 2)
+        split = (
+            prices.split(int(budget or 0))
+            if half_width is None
+            else prices.reach(min(half_width / reach, _WIDEST) ** 2)
+        )
         _refuse_more_than_all(split, design, half_width)
         if candidates_for(split.random) > candidates_for(budget or 0):
             design = design_random(self.question, self.likes, as_generator(self.seed), count=split.random)

@@ -142,9 +142,14 @@ def _estimate(
 
     found = sum(variance.values())
     blended = (rarer * found + PSEUDO * usual(inside)) / (rarer + PSEUDO)
-    reach = float(stdtrit(more["freedom"], (1 + confidence) / 2)) * float(np.sqrt(blended / usual(inside)))
+    expected = usual(inside)
+    more_than_usual = float(np.sqrt(blended / expected)) if expected > 0 else np.inf
+    reach = float(stdtrit(more["freedom"], (1 + confidence) / 2)) * more_than_usual
     kept = min(max(value, 0.0), 1.0)
-    ends = _ends(kept, lambda share: abs(kept - share) - reach * float(np.sqrt(usual(share))))
+    # Of next to no like there is no usual variance: nothing is told.
+    ends = (0.0, 1.0)
+    if np.isfinite(reach):
+        ends = _ends(kept, lambda share: abs(kept - share) - reach * float(np.sqrt(usual(share))))
     outside = {} if kept == value else {"outside": value}
     facts = draws.facts | more | outside | {"source": "survey", "variance": variance}
     return Estimate(kept, float(np.sqrt(blended)), ends, confidence, facts)

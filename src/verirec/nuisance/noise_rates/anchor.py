@@ -139,7 +139,7 @@ class AnchorNoiseRates:
                 f"h is {low:.3g} where it should be smallest and {high:.3g} where it should be largest: no anchors"
             )
         covariance = None
-        refits = whole_number("refits", self.refits, min=0)
+        refits = whole_number("refits", self.refits, min=0, max=10_000)
         if own is None and refits > 1:
             # Each row's weight times a random one of mean 1: what other logs of the same size would have given.
             again = [
