@@ -105,6 +105,19 @@ FOUND = [
             "n_cells": "10**400",
         },
     ),
+    Call(
+        "vr.scan_log",
+        {},
+        {"paths": "written('l.csv', b'user,item,rating\\nu,i,1\\n')", "positive_from": "np.asarray(1) + 1"},
+    ),
+    Call("vr.scan_log", {}, {"paths": "written('l.csv', b'user,item,rating\\nu,i,1\\n')", "user": "pd.Series('user')"}),
+    Call("vr.check_file", {}, {"path": "written('l.csv', b'user,item,rating\\nu,i,1\\n')", "scale": "np.eye(3)"}),
+    Call("vr.check_file", {}, {"path": "'x' * 5000"}),
+    Call("vr.estimate", LOG, {**SCORES, "estimators": "scipy.sparse.eye(3)"}),
+    Call("vr.sensitivity", LOG, {**SCORES, "gammas": "Nested()"}),
+    Call("vr.plan_labels", LOG, {"log": "log", "half_width": "5e299", "recommenders": "scores_of(log)"}),
+    Call("both(vr.AnchorNoiseRates)", LOG, {"log": "log", "refits": "10**400"}),
+    Call("trained('mf').save", {}, {"folder": "'\\ud800'"}),
 ]
 
 

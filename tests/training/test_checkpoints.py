@@ -256,3 +256,22 @@ def test_facts_are_plain_json(tmp_path):
     with safetensors.safe_open(path, framework="np") as file:
         assert json.loads(file.metadata()["verirec"])["done"] == 3
         assert file.get_tensor("a").tolist() == [1.0, 1.0]
+
+
+def test_an_interrupt_while_a_tensor_is_read_is_no_damage(tmp_path, monkeypatch):
+    """The library that reads tensors turns an interrupt in its middle into an error of its own."""
+    from verirec.training import checkpoints
+
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, TENSORS, FACTS)
+    real, calls = checkpoints._read, []
+
+    def interrupted(path):
+        calls.append(path)
+        if len(calls) == 1:
+            raise ValueError("could not determine the shape")
+        return real(path)
+
+    monkeypatch.setattr(checkpoints, "_read", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_tensors(path)

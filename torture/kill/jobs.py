@@ -116,6 +116,8 @@ def in_child(work: Callable[[], int], *, started: Callable[[int], None] = lambda
         code = 70
         try:
             code = work()
+        except KeyboardInterrupt:
+            code = 130  # Before the verb began, or after its end.
         except BaseException as error:
             os.write(2, f"torture: {type(error).__name__}: {error}\n".encode())
         finally:

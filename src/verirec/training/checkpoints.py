@@ -20,6 +20,7 @@ from verirec.formatting import short
 
 FORMAT: Final = 3
 _FACTS: Final = "verirec"
+_DAMAGED: Final = (SafetensorError, OSError, ValueError, RecursionError)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -41,12 +42,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read them back; what was changed, cut short or written by a newer version is a `ModelFileError`."""
     if not path.is_file():
         raise ModelFileError(f"{path}: there is no such file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {}).get(_FACTS, "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: not a file of verirec's, or a damaged one ({error})") from None
+    facts, tensors = _contents(path)
     if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
         raise ModelFileError(f"{path}: not a file of verirec's")
     if facts["format"] != FORMAT:
@@ -55,6 +51,25 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if facts.get("checksum") != _checksum(tensors, facts | {"checksum": ""}):
         raise ModelFileError(f"{path}: its contents were changed after it was written")
     return tensors, facts
+
+
+def _contents(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    """Read what a file holds. An interrupt in the middle of a tensor comes out as if the file were damaged."""
+    try:
+        return _read(path)
+    except _DAMAGED as error:
+        first = error
+    try:
+        _read(path)
+    except _DAMAGED:
+        raise ModelFileError(f"{path}: not a file of verirec's, or a damaged one ({first})") from None
+    raise KeyboardInterrupt
+
+
+def _read(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads((file.metadata() or {}).get(_FACTS, "null"))
+        return facts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 @contextmanager

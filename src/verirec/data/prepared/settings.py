@@ -61,7 +61,7 @@ class Settings:
         roles.refuse_odd_names()
         return cls(
             roles,
-            None if threshold is None else real_number("positive_from", threshold),
+            None if threshold is None else _plain_number("positive_from", threshold),
             None if levels is None else checked_levels(levels),
             duplicates,
             cleaning,
@@ -82,6 +82,12 @@ class Settings:
         }
         rules |= {name: _identity(value) for name, value in self.catalogues.items()}
         return {name: value for name, value in rules.items() if value is not None}
+
+
+def _plain_number(name: str, value: Any) -> float:
+    """Accept a number; whole ones are said as such."""
+    number = real_number(name, value)
+    return int(number) if number.is_integer() else number
 
 
 def _identity(value: Any) -> str:

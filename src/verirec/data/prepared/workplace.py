@@ -47,6 +47,7 @@ class Workplace:
         """Have a part made in a folder of its own, unless it is there; return the facts that it left."""
         place = self.folder / name
         if not self.has(name):
+            shutil.rmtree(place, ignore_errors=True)
             unfinished = self.folder / f"{name}.tmp"
             unfinished.mkdir()
             facts = make(unfinished)
@@ -64,10 +65,11 @@ class Workplace:
         """Write the facts of a log beside its files, move it to its place, and remove all else."""
         replace_file(files / "log.json", json.dumps(facts, indent=1).encode())
         settle_files(files)
+        # From here on the files are no part any more: a run that is stopped before the rename makes them again.
+        (files / _FACTS).unlink()
         files.rename(out)
         settle_folder(out.absolute().parent)
-        (out / _FACTS).unlink()
-        shutil.rmtree(self.root)
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
 def _root(out: Path) -> Path:

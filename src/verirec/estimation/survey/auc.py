@@ -14,6 +14,7 @@ from verirec.estimation.intervals import Estimate
 from verirec.estimation.survey.draws import Draws
 from verirec.estimation.survey.inference import PSEUDO, power_of
 from verirec.estimation.survey.tops import Walked
+from verirec.exceptions import SurveyError
 
 Array = npt.NDArray[np.float64]
 
@@ -106,6 +107,8 @@ def _expanded(
     contests += apart * (from_survey[0] * from_survey[1] - itself)
     value = wins / contests
     liked, disliked = liked + survey_liked, disliked + survey_disliked
+    if not liked.sum() or not disliked.sum():
+        raise SurveyError("noise rates leave no like or no dislike among the surveyed pairs: an AUC compares the two")
     below, above = _below(disliked) / disliked.sum() - value, (liked.sum() - _below(liked)) / liked.sum() - value
     level_liked, level_disliked = below / liked.sum(), above / disliked.sum()
     return Expansion(value, level_liked[levels], level_disliked[levels], level_liked, level_disliked)
