@@ -213,7 +213,7 @@ class AlikeUsersWarning(VerirecWarning):
 
 
 class MisfitWarning(VerirecWarning):
-    """An estimate is outside of what is possible: propensities or noise rates do not fit the log."""
+    """Something does not fit: an estimate is outside of what is possible, or rates have not a curve's form."""
 
 
 class NoiseRateWarning(VerirecWarning):

@@ -52,6 +52,7 @@ def test_it_is_the_doubly_robust_estimate_put_right_by_the_audit():
     assert found.value == pytest.approx((of_log + len(log) * np.mean(off)) / log.n_cells, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:shares of wrong labels along:verirec.exceptions.MisfitWarning")
 def test_it_holds_and_gains_where_groups_differ():
     found = {"alone": [], "groups": [], "curve": []}
     for seed in range(60):

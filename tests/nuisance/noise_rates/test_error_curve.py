@@ -7,7 +7,7 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.exceptions import AuditError, LabelError, ParameterError
+from verirec.exceptions import AuditError, LabelError, MisfitWarning, ParameterError
 
 RATES = vr.NoiseRates(0.4, 0.3)
 
@@ -85,6 +85,75 @@ def test_one_score_for_all_pairs_gives_the_rates_of_all():
     rows, truths, _ = audit.rows_in(world.log)
     wrong = (world.log.labels[rows] != truths)[truths == 1].mean()
     assert curve.rho01([0.4]).values == pytest.approx(wrong, abs=0.01)
+
+
+def stepped(seed, rates):
+    """Draw labels whose rate of wrong ones along the score is any function of it; audit 300 of them."""
+    random = np.random.default_rng(seed)
+    scores = random.random((60, 60))
+    true = (random.random(scores.shape) < scores).astype(int)
+    said = np.where(random.random(scores.shape) < rates(scores), 1 - true, true)
+    users, items = np.nonzero(random.random(scores.shape) < 0.4)
+    log = vr.FeedbackLog.from_arrays(users, items, said[users, items], n_users=60, n_items=60)
+    rows = random.choice(len(log), 300, replace=False)
+    pairs = log.users[rows], log.items[rows]
+    return vr.AuditErrorCurve().fit(log, audit=vr.AuditSample(*pairs, true[pairs]), scores=scores)
+
+
+def test_rates_of_another_form_are_warned_of():
+    with pytest.warns(MisfitWarning, match=r"not as an error curve has them \(p = 0\.0"):
+        found = [stepped(seed, lambda scores: np.where(scores > 0.6, 0.35, 0.03)).p_value for seed in range(40)]
+    # More than half of such audits tell: three standard errors below half.
+    assert np.mean(np.array(found) <= 0.01) > 0.5 - 3 * np.sqrt(0.25 / 40)
+
+
+@pytest.mark.filterwarnings("ignore:shares of wrong labels:verirec.exceptions.MisfitWarning")
+def test_the_test_of_the_form_has_its_size():
+    found = [stepped(seed, lambda scores: np.full(scores.shape, 0.1)).p_value for seed in range(50)]
+    assert np.mean(np.array(found) <= 0.1) <= 0.1 + 3 * np.sqrt(0.09 / 50)
+    assert np.mean(found) > 0.5 - 3 * np.sqrt(1 / 12 / 50)
+
+
+def test_the_form_is_judged_alike_in_any_order_of_the_audit():
+    world, audit = drawn(3)
+    turned = audit.select(np.arange(len(audit.users))[::-1])
+    first, second = (vr.AuditErrorCurve().fit(world.log, audit=one).p_value for one in (audit, turned))
+    assert first == second
+
+
+BAD_SCORES = {
+    "one number": (0.5, "flat array"),
+    "none": (None, "numbers"),
+    "text": ("x", "numbers"),
+    "a matrix": ([[0.1, 0.2]], "flat array"),
+    "NaN": ([np.nan], "scores must be numbers from"),
+    "endless": ([1e308], "scores must be numbers from"),
+}
+
+
+@pytest.mark.parametrize(("scores", "message"), BAD_SCORES.values(), ids=BAD_SCORES)
+def test_bad_scores(scores, message):
+    world, audit = drawn(3)
+    curve = vr.AuditErrorCurve().fit(world.log, audit=audit)
+    check_refusal(lambda: curve.rho01(scores), ParameterError, message)
+    check_refusal(lambda: curve.rho10(scores), ParameterError, message)
+
+
+@pytest.mark.parametrize("parts", [0, -1, "x", np.nan])
+def test_bad_parts(parts):
+    world, audit = drawn(3)
+    curve = vr.AuditErrorCurve().fit(world.log, audit=audit)
+    check_refusal(lambda: curve.shares(parts), ParameterError, "parts must be a whole number")
+
+
+def test_scores_too_large_to_fit_are_refused_and_other_sizes_are_none():
+    world, audit = drawn(2)
+    plain = world.preferences - 0.5
+    endless = np.where(plain > 0, 1e308, -1e308)
+    fit = vr.AuditErrorCurve().fit
+    check_refusal(lambda: fit(world.log, audit=audit, scores=endless), ParameterError, "scores must be numbers from")
+    small, large = (fit(world.log, audit=audit, scores=size * plain).rho01([size * 0.2]) for size in (1.0, 1e50))
+    assert large.values == pytest.approx(small.values)
 
 
 def test_audits_that_cannot_tell():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import betabinom
+from scipy.stats import betabinom, binomtest
 
 import verirec as vr
 from refusals import check_refusal
@@ -134,6 +134,35 @@ def test_strata_are_groups_too(careless, strata_of):
         found.noise_rates  # noqa: B018 -- a property
 
 
+def test_strata_of_one_score_are_one(careless):
+    found = vr.AuditErrors(strata_of="score").fit(careless.log, audit=audit_of(careless), scores=np.zeros((120, 150)))
+    assert found.names == ("score 0 to 0",)
+    assert found.test.p_value == 1
+
+
+def test_exact_intervals_are_those_of_each_groups_own_rows(careless):
+    frame = vr.AuditErrors(user_groups=np.arange(120) % 3).fit(careless.log, audit=audit_of(careless, 60)).to_frame(0.9)
+    for row in frame.itertuples():
+        own = binomtest(round(row.wrong), round(row.audited)).proportion_ci(0.9, method="exact")
+        assert (row.exact_low, row.exact_high) == pytest.approx((own.low, own.high), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.SmallAuditWarning")
+def test_an_exact_interval_holds_the_rate_of_a_group_unlike_all_others():
+    held = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        true, groups = (random.random((60, 60)) < 0.4).astype(int), np.arange(60) % 20
+        said = np.where(random.random((60, 60)) < np.where(groups == 0, 0.4, 0.03)[:, None], 1 - true, true)
+        users, items = np.nonzero(random.random((60, 60)) < 0.4)
+        log = vr.FeedbackLog.from_arrays(users, items, said[users, items], n_users=60, n_items=60)
+        rows = random.choice(len(log), 200, replace=False)
+        audit = vr.AuditSample(users[rows], items[rows], true[users[rows], items[rows]])
+        low, high = vr.AuditErrors(user_groups=groups).fit(log, audit=audit).exact_interval()
+        held += [(low[0] <= 0.4) & (high[0] >= 0.4)]
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / np.size(held))
+
+
 def test_levels_have_a_matrix_a_group():
     world = vr.simulate.stars(80, 100, random_state=0)
     found = vr.AuditErrors(item_groups=np.arange(100) % 3).fit(world.log, audit=graded_audit(world))
@@ -176,6 +205,10 @@ def test_groups_without_audited_pairs_are_told(careless):
 BAD = {
     "two kinds of groups": ({"user_groups": np.zeros(120), "strata_of": "score"}, "one of user_groups"),
     "one group": ({"user_groups": np.zeros(120)}, "at least two groups; got 0.0 alone"),
+    "not all named": ({"user_groups": np.array(["a", "b", None] * 40, object)}, "must be names or numbers"),
+    "no names": ({"user_groups": [{}] * 120}, "must be names or numbers, one for each position; got dict"),
+    "NaN": ({"user_groups": np.array([1.0, np.nan] * 60)}, "must have a group for each position; 60 of 120"),
+    "no dates": ({"user_groups": np.array(["2024-01-01", "NaT"] * 60, "M8[D]")}, "60 of 120 have none"),
     "too few": ({"item_groups": np.arange(3)}, "must have 150 entries"),
     "a stratum": ({"strata_of": "age"}, "strata_of must be"),
     "no strata": ({"strata_of": "score", "strata": 1}, "strata must be"),

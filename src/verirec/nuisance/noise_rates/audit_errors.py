@@ -126,6 +126,7 @@ class AuditErrors:
         values = as_array(named[0], given[named[0]])
         if values.shape != (size,):
             raise ParameterError(f"{named[0]} must have {size:,} entries, one a position; got shape {values.shape}")
+        _refuse_nameless(named[0], values)
         names, numbers = named_groups(values)
         if len(names) < 2:
             raise ParameterError(f"{named[0]} must name at least two groups; got {names[0]} alone")
@@ -141,11 +142,28 @@ class AuditErrors:
         else:
             values = as_propensities(propensities, log).at(log.users, log.items).astype(np.float64)
         of_row = sort_into_strata(values, count, random)
-        names = tuple(
+        each = [
             f"{what} {values[of_row == stratum].min():.3g} to {values[of_row == stratum].max():.3g}"
             for stratum in range(int(of_row.max()) + 1)
-        )
-        return names, of_row, {}
+        ]
+        # Strata of one and the same value are one.
+        names = tuple(dict.fromkeys(each))
+        return names, np.array([names.index(name) for name in each])[of_row], {}
+
+
+def _refuse_nameless(name: str, values: npt.NDArray[Any]) -> None:
+    """Refuse what is neither names nor numbers nor dates, all of one kind, and entries that are missing."""
+    alike: tuple[tuple[type, ...], ...] = (str,), (int, float, np.number, np.bool_)
+    if values.dtype.kind == "O":
+        proper = any(all(isinstance(one, kind) for one in values) for kind in alike)
+    else:
+        proper = values.dtype.kind in "biufUM"
+    if not proper:
+        found = sorted({type(one).__name__ for one in values[:1_000].tolist()})
+        raise ParameterError(f"{name} must be names or numbers, one for each position; got {', '.join(found)}")
+    missing = int((values != values).sum())
+    if missing:
+        raise ParameterError(f"{name} must have a group for each position; {missing:,} of {len(values):,} have none")
 
 
 def _refuse_missing(by_truth: npt.NDArray[np.float64], log: FeedbackLog) -> None:

@@ -7,7 +7,8 @@ With z the logit of what is said at a score, :math:`h = \sigma(z) = P(r = 1)`, t
 with numbers of its own for likes and for dislikes. The last term is 0 at the threshold, where people are as likely to
 say one thing as the other, and falls like -|z| away from it: c > 0 says that they err near it; b is by how much more
 they err on one side. The numbers are fitted to the audited rows, b and c shrunk towards 0 by a weak ridge penalty, so
-that they are finite; bands are of single scores, from the inverse of the penalised information.
+that they are finite; bands are of single scores, from the inverse of the penalised information. They hold if rates
+have this form, which is tested (`verirec.nuisance.noise_rates.curve_form`).
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 from scipy.special import expit, logit, ndtri
 
-from verirec.checks import real_number
+from verirec.checks import real_number, whole_number
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.exceptions import AuditError, ParameterError
+from verirec.exceptions import AuditError, MisfitWarning, ParameterError, warn_caller
 from verirec.losses import CorrectedLabels
+from verirec.nuisance.noise_rates.curve_form import FittedRows, form_p_value
 from verirec.nuisance.noise_rates.samples import AuditSample
+from verirec.nuisance.noise_rates.score_scale import Scale, checked_scores
 from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.randomness import RandomState, as_generator
@@ -33,14 +37,12 @@ from verirec.randomness import RandomState, as_generator
 Array = npt.NDArray[np.float64]
 
 _STEEPEST: Final = 30.0
-_INSIDE: Final = 0.005
-"""Chances are taken to be this far from 0 and 1: surer ones would decide the curve by themselves."""
-_ENOUGH: Final = 200_000
-"""Rows that tell what is said at a score."""
 _PENALTY: Final = 0.1
 """On the square of a number times its feature's standard deviation, in rows: a whole row flattens what people do."""
 _POINTS: Final = 21
 _MOST_LEVERAGE: Final = 0.5
+_DOUBTED: Final = 0.01
+"""The p-value up to which it is warned that a curve has not the form of the rates."""
 _FEWEST: Final = 10
 """Audited rows of a class that a curve is fitted to at least."""
 
@@ -51,42 +53,6 @@ class Band(NamedTuple):
     values: Array
     low: Array
     high: Array
-
-
-@dataclass(frozen=True)
-class Scale:
-    """From scores to the logit of what is said, :math:`a + b s`; of chances, s is their logit.
-
-    Parameters
-    ----------
-    constant, slope
-        a and b.
-    of_chances
-        Whether scores are chances, and not numbers of any size.
-    """
-
-    constant: float
-    slope: float
-    of_chances: bool
-
-    @classmethod
-    def of(cls, scores: Array, labels: npt.NDArray[np.int8]) -> Scale:
-        """Fit the logit of what is said to the rows of a log."""
-        if not np.isfinite(scores).all():
-            raise ParameterError(f"scores must be finite; {int((~np.isfinite(scores)).sum()):,} are not")
-        plain = cls(0.0, 1.0, bool(((scores >= 0) & (scores <= 1)).all()))
-        some = slice(None, None, -(-len(scores) // _ENOUGH))
-        features = np.stack([np.ones(len(scores[some])), plain.logits(scores[some])], axis=-1)
-        fitted = fit_small(features, labels[some].astype(np.float64), np.ones(len(features)), np.array([0.0, 1.0]))
-        constant, slope = fitted.coefficients.tolist()
-        return cls(constant, slope, plain.of_chances)
-
-    def logits(self, scores: npt.ArrayLike) -> Array:
-        """Return the logits at scores."""
-        given = np.asarray(scores, np.float64)
-        if self.of_chances:
-            given = logit(np.clip(given, _INSIDE, 1 - _INSIDE))
-        return np.asarray(self.constant + self.slope * given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +124,9 @@ class ErrorCurve:
         What it was found from.
     weights
         Of each audited pair in the fit: rows of equal weight that it is worth.
+    p_value
+        Of the test of the curves' form: small where rates along the score are not as any curve of this form has them.
+        The bands hold only if they are.
     """
 
     log: FeedbackLog
@@ -169,14 +138,15 @@ class ErrorCurve:
     audited: tuple[Array, npt.NDArray[np.int8], npt.NDArray[np.int8]]
     audit: AuditSample
     weights: CellValues
+    p_value: float
 
     def rho01(self, scores: npt.ArrayLike, confidence: float = 0.95) -> Band:
         """Return how often likes are logged as dislikes at some scores, with the band of each."""
-        return self.likes.band(self.scale.logits(scores), _level(confidence))
+        return self.likes.band(self.scale.logits(checked_scores(scores)), _level(confidence))
 
     def rho10(self, scores: npt.ArrayLike, confidence: float = 0.95) -> Band:
         """Return how often dislikes are logged as likes at some scores, with the band of each."""
-        return self.dislikes.band(self.scale.logits(scores), _level(confidence))
+        return self.dislikes.band(self.scale.logits(checked_scores(scores)), _level(confidence))
 
     def expected(self, log: FeedbackLog) -> CorrectedLabels:
         """Return what is expected of the true labels of a log's rows, given what was logged and the score."""
@@ -203,6 +173,7 @@ class ErrorCurve:
         -------
         For "rho01" and "rho10" an array of shape (parts, 3): mean score, share of wrong labels, and rows.
         """
+        most = whole_number("parts", parts)
         scores, truths, said = self.audited
         found = {}
         for name, truth in (("rho01", 1), ("rho10", 0)):
@@ -211,7 +182,7 @@ class ErrorCurve:
             found[name] = np.array(
                 [
                     (scores[part].mean(), (said[part] != truth).mean(), len(part))
-                    for part in np.array_split(order, min(parts, max(len(own) // 5, 1)))
+                    for part in np.array_split(order, min(most, max(len(own) // 5, 1)))
                 ]
             )
         return found
@@ -257,7 +228,7 @@ class AuditErrorCurve:
     random_state: RandomState = FOLDS_SEED
 
     def fit(self, log: FeedbackLog, *, audit: AuditSample, scores: PredictionsLike | None = None) -> ErrorCurve:
-        """Fit the curves to the audited rows of a log.
+        """Fit the curves to the audited rows of a log; warn where rates have not their form (`MisfitWarning`).
 
         Parameters
         ----------
@@ -281,17 +252,42 @@ class AuditErrorCurve:
         def curve(inside: npt.NDArray[np.bool_], labels: npt.NDArray[np.bool_]) -> Curve:
             return Curve.fitted(logits[inside], labels[inside].astype(np.float64), weights[inside])
 
+        curves = curve(truths == 1, said == 0), curve(truths == 0, said == 1)
+        p_value = form_p_value(_fitted(curves, scored[rows], logits, weights, truths, said))
+        if p_value <= _DOUBTED:
+            warn_caller(
+                f"shares of wrong labels along the score are not as an error curve has them (p = {p_value:.3g}): its "
+                'bands may miss them; AuditErrors(strata_of="score") takes no form for granted',
+                MisfitWarning,
+            )
         return ErrorCurve(
             log,
             scale,
             as_predictions((log.users, log.items, scored), *log.shape),
-            curve(truths == 1, said == 0),
-            curve(truths == 0, said == 1),
+            *curves,
             (curve(said == 0, truths == 1), curve(said == 1, truths == 1)),
             (scored[rows], truths, said),
             audit,
             as_predictions((log.users[rows], log.items[rows], weights), *log.shape),
+            p_value,
         )
+
+
+def _fitted(
+    curves: tuple[Curve, Curve],
+    scores: Array,
+    logits: Array,
+    weights: Array,
+    truths: npt.NDArray[np.int8],
+    said: npt.NDArray[np.int8],
+) -> FittedRows:
+    """Put both classes' rows together: what both curves miss at one score adds up."""
+    liked = truths == 1
+    likes, dislikes = curves
+    chances = np.where(liked, likes.at(logits), dislikes.at(logits))
+    features = np.hstack([_features(logits) * own[:, None] for own in (liked, ~liked)])
+    covariance = block_diag(likes.covariance, dislikes.covariance)
+    return FittedRows(scores, (said != truths).astype(np.float64), weights, chances, features, covariance)
 
 
 def _refuse_few(truths: npt.NDArray[np.int8], said: npt.NDArray[np.int8]) -> None:

@@ -115,13 +115,26 @@ class GroupErrors:
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of an interval of each rate, shape (groups, K) each.
 
-        They are quantiles of the beta distribution that has the rate's mean and variance.
+        They are quantiles of the beta distribution that has the rate's mean and variance. They hold rates on average
+        over groups: that of a group unlike all others is drawn too near to them, and its interval misses it more often.
+        `exact_interval` goes by each group's own rows.
         """
         tail = (1 - real_number("confidence", confidence, above=0, below=1)) / 2
         rates = np.clip(self.wrong, 1e-9, 1 - 1e-9)
         worth = np.maximum(rates * (1 - rates) / np.maximum(self._variances, 1e-12) - 1, 1e-3)
         wrong, right = rates * worth, (1 - rates) * worth
         return betaincinv(wrong, right, tail), betaincinv(wrong, right, 1 - tail)
+
+    def exact_interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of an interval of each rate by the group's own audited rows, shape (groups, K) each.
+
+        They are wider, and hold each group's rate, however unlike the others it is (Clopper and Pearson 1934).
+        """
+        tail = (1 - real_number("confidence", confidence, above=0, below=1)) / 2
+        right = np.diagonal(self.audited, axis1=1, axis2=2)
+        wrong = np.maximum(self.audited.sum(axis=2) - right, 0)
+        low = np.where(wrong > 0, betaincinv(np.maximum(wrong, 1e-9), right + 1, tail), 0.0)
+        return low, np.where(right > 0, betaincinv(wrong + 1, np.maximum(right, 1e-9), 1 - tail), 1.0)
 
     @property
     def _variances(self) -> Array:
@@ -141,10 +154,13 @@ class GroupErrors:
         return GroupedNoiseRates(each, **self.sides)
 
     def to_frame(self, confidence: float = 0.95) -> pd.DataFrame:
-        """Return a row for each group and true level: audited rows, wrong ones, the rate and its interval."""
+        """Return a row for each group and true level: audited rows, wrong ones, the rate and its interval.
+
+        `low` to `high` is that of `interval`, `exact_low` to `exact_high` that of `exact_interval`.
+        """
         import pandas as pd  # Takes long to import, and only tables need it.
 
-        low, high = self.interval(confidence)
+        (low, high), (exact_low, exact_high) = self.interval(confidence), self.exact_interval(confidence)
         counts, own = self.audited.sum(axis=2), np.diagonal(self.audited, axis1=1, axis2=2)
         levels = (0, 1) if self.log.levels is None else self.log.levels
         rows = [
@@ -156,6 +172,8 @@ class GroupErrors:
                 "rate": self.wrong[group, place],
                 "low": low[group, place],
                 "high": high[group, place],
+                "exact_low": exact_low[group, place],
+                "exact_high": exact_high[group, place],
             }
             for group, name in enumerate(self.names)
             for place, level in enumerate(levels)
