@@ -138,6 +138,8 @@ def test_strata_of_one_score_are_one(careless):
     found = vr.AuditErrors(strata_of="score").fit(careless.log, audit=audit_of(careless), scores=np.zeros((120, 150)))
     assert found.names == ("score 0 to 0",)
     assert found.test.p_value == 1
+    near = 1_000 + careless.preferences
+    assert len(vr.AuditErrors(strata_of="score").fit(careless.log, audit=audit_of(careless), scores=near).names) == 5
 
 
 def test_exact_intervals_are_those_of_each_groups_own_rows(careless):

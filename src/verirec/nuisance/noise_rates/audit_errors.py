@@ -142,13 +142,12 @@ class AuditErrors:
         else:
             values = as_propensities(propensities, log).at(log.users, log.items).astype(np.float64)
         of_row = sort_into_strata(values, count, random)
-        each = [
-            f"{what} {values[of_row == stratum].min():.3g} to {values[of_row == stratum].max():.3g}"
-            for stratum in range(int(of_row.max()) + 1)
-        ]
+        inside = (values[of_row == stratum] for stratum in range(int(of_row.max()) + 1))
+        ends = [(float(own.min()), float(own.max())) for own in inside]
         # Strata of one and the same value are one.
-        names = tuple(dict.fromkeys(each))
-        return names, np.array([names.index(name) for name in each])[of_row], {}
+        different = list(dict.fromkeys(ends))
+        merged = np.array([different.index(one) for one in ends], np.int64)
+        return tuple(f"{what} {low:.3g} to {high:.3g}" for low, high in different), merged[of_row], {}
 
 
 def _refuse_nameless(name: str, values: npt.NDArray[Any]) -> None:
