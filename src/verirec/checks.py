@@ -100,17 +100,18 @@ def path_of(name: str, value: object) -> Path:
     """
     if not isinstance(value, str | Path):
         raise ParameterError(f"{name} must be a string or a Path; got {short(value)}")
-    if not can_be_a_name(str(value)):
+    if not can_be_encoded(str(value)) or any(len(os.fsencode(part)) > _LONGEST_NAME for part in Path(value).parts):
         raise ParameterError(f"{name} must be a name that a file can have; got {short(value)}")
     return Path(value)
 
 
-def can_be_a_name(text: str) -> bool:
-    """Whether text can name a file: it can be encoded, and no part is longer than file systems take."""
+def can_be_encoded(text: str) -> bool:
+    """Whether text can name a file as far as its characters go."""
     try:
-        return all(len(os.fsencode(part)) <= _LONGEST_NAME for part in Path(text).parts)
+        os.fsencode(text)
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def truth_value(name: str, value: object) -> bool:

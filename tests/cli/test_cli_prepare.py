@@ -90,7 +90,7 @@ def test_a_folder_that_was_prepared_otherwise(run, ratings):
     scores = ("--predictions", f"mine={ratings}/scores.npy")
     code, _, errors = run("estimate", ratings / "log", "--positive-from", 3, *scores)
     assert code == 2
-    assert "was prepared with --positive-from 4.0; got --positive-from 3.0" in errors
+    assert "was prepared with --positive-from 4; got --positive-from 3" in errors
 
 
 @pytest.mark.parametrize("kills", [3])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from verirec.atomic_write import replace_file, replace_together
-from verirec.checks import can_be_a_name
+from verirec.checks import can_be_encoded
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 
@@ -62,7 +62,7 @@ def named_place(given: Any) -> Path:
     Traceback (most recent call last):
     verirec.exceptions.ParameterError: the place to write to must be named by text or a Path; got 'a\\x00b'
     """
-    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given) or not can_be_a_name(str(given)):
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given) or not can_be_encoded(str(given)):
         raise ParameterError(f"the place to write to must be named by text or a Path; got {short(given)}")
     return Path(given)
 

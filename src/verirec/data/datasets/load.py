@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-from verirec.checks import one_of, path_of, real_number, truth_value
+from verirec.checks import one_of, real_number, truth_value
 from verirec.data.datasets.catalogue import CATALOGUE, DatasetInfo
 from verirec.data.datasets.dataset import Dataset
 from verirec.data.datasets.fetch import fetch_dataset
-from verirec.exceptions import DatasetNotFoundError, FileFormatError
+from verirec.exceptions import DatasetNotFoundError, FileFormatError, ParameterError
 from verirec.formatting import short
 from verirec.user_cache import cache_folder
 
@@ -22,8 +22,10 @@ def data_home_folder(data_home: str | Path | None = None) -> Path:
     named = data_home if data_home is not None else os.environ.get(HOME_VARIABLE) or cache_folder()
     if named is None:
         raise DatasetNotFoundError(f"no data folder: there is no home folder, and ${HOME_VARIABLE} is not set")
+    if not isinstance(named, str | Path):
+        raise ParameterError(f"data_home must be a string or a Path; got {short(named)}")
     try:
-        return path_of("data_home", named).expanduser()
+        return Path(named).expanduser()
     except RuntimeError:
         raise DatasetNotFoundError(f"no data folder {short(str(named), max=300)}: there is no such user") from None
 
