@@ -273,8 +273,8 @@ def test_an_h_that_is_no_probability_is_refused(rule, value, said):
         ),
         ({"quantile": 0}, {}, ParameterError, "^quantile must be a finite number above 0 and below 0.5; got 0$"),
         ({"quantile": 0.5}, {}, ParameterError, "^quantile must be .*; got 0.5$"),
-        ({"refits": -1}, {}, ParameterError, "^refits must be a whole number of at least 0; got -1$"),
-        ({"refits": 2.5}, {}, ParameterError, "^refits must be a whole number of at least 0; got 2.5$"),
+        ({"refits": -1}, {}, ParameterError, "^refits must be a whole number from 0 to 10,000; got -1$"),
+        ({"refits": 2.5}, {}, ParameterError, "^refits must be a whole number from 0 to 10,000; got 2.5$"),
         ({"rule": "tails", "folds": 1}, {}, ParameterError, "^folds must be a whole number of at least 2; got 1$"),
         (
             {"rule": "batches", "batches": 0},
