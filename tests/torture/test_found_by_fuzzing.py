@@ -118,6 +118,10 @@ FOUND = [
     Call("vr.plan_labels", LOG, {"log": "log", "half_width": "5e299", "recommenders": "scores_of(log)"}),
     Call("both(vr.AnchorNoiseRates)", LOG, {"log": "log", "refits": "10**400"}),
     Call("trained('mf').save", {}, {"folder": "'\\ud800'"}),
+    Call("vr.scan_log", {}, {"paths": "'x' * 5000"}),
+    Call("vr.check_file", {}, {"path": "written('a.csv', b'')", "encoding": "'\\0'"}),
+    Call("vr.methods.catalogue['mf']().fit", LOG, {"log": "log", "checkpoint": "'\\ud800'"}),
+    Call("both(vr.methods.catalogue['ips'])", LOG, {"log": "log", "dim": "0", "constants": "False"}),
 ]
 
 

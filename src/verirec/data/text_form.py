@@ -54,7 +54,7 @@ class TextForm:
         refuse_odd_delimiter(self.delimiter)
         try:
             codecs.lookup(self.encoding)
-        except (LookupError, TypeError):
+        except (LookupError, TypeError, ValueError):
             raise ParameterError(
                 f"encoding must be one that Python knows, such as utf-8 or cp1252; got {short(self.encoding)}"
             ) from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verirec.checks import one_of
+from verirec.checks import can_be_encoded, one_of
 from verirec.engine.base import Engine, current_engine
 from verirec.engine.choice import EngineLike
 from verirec.estimation.catalogue import ESTIMATORS
@@ -46,6 +46,8 @@ def check(method: Any) -> None:
     _check_correction(method)
     if isinstance(method.model, str) and method.model == "ncf" and method.dim == 0:
         raise ParameterError('dim must be a whole number from 1 with model="ncf"; got 0')
+    if method.model == "mf" and method.dim == 0 and not method.constants and method.covariates is None:
+        raise ParameterError("a model needs constants or factors: constants=True, or dim from 1")
     if method.covariates is not None:
         one_of("covariates", method.covariates, tuple(COVARIATES))
         linear = isinstance(method.model, str) and method.model in ("mf", "constants", "features")
@@ -86,7 +88,7 @@ def checkpoint_file(given: object) -> Path | None:
     """Accept the path of a file that is there or can be, or none."""
     if given is None:
         return None
-    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given) or not can_be_encoded(str(given)):
         raise ParameterError(f"checkpoint must be the path of a file; got {short(given)}")
     file = Path(given)
     if file.exists() and not file.is_file():

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Unpack
 
-from verirec.checks import byte_count
+from verirec.checks import byte_count, path_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other_settings
 from verirec.data.prepared.prepare import prepare_held
@@ -70,7 +70,7 @@ def scan_log(
     settings = Settings.of(dict(options), function="scan_log")
     budget = byte_count("memory", memory)
     limit_memory(budget)
-    if isinstance(paths, str | Path) and is_prepared(paths):
+    if isinstance(paths, str | Path) and is_prepared(path_of("paths", paths)):
         refuse_other_settings(Path(paths), settings)
         return PreparedLog.of(Path(paths))
     files = found_files(paths)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from verirec.checks import path_of
 from verirec.data.files import file_ending, read_columns, separator, settling, told_in_one_line
 from verirec.data.ids import is_text
 from verirec.data.limits import opened_text
@@ -44,7 +45,7 @@ def found_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
         raise ParameterError(f"paths must be one or more names of files, or patterns; got {short(paths)}")
     files: list[Path] = []
     for one in listed:
-        matches = _matches(Path(one))
+        matches = _matches(path_of("paths", one))
         if not matches:
             raise FileFormatError(f"no file is called {short(str(one), max=300)}")
         files += matches
