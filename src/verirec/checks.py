@@ -127,7 +127,7 @@ def truth_value(name: str, value: object) -> bool:
     raise ParameterError(f"{name} must be True or False; got {short(value)}")
 
 
-def listener(name: str, value: Any) -> Any:
+def listener(name: str, value: Any, of: str = "a line of text") -> Any:
     """Accept a function that is told how far things are.
 
     Examples
@@ -138,7 +138,7 @@ def listener(name: str, value: Any) -> Any:
     """
     if callable(value):
         return value
-    raise ParameterError(f"{name} must be a function of a line of text; got {short(value)}")
+    raise ParameterError(f"{name} must be a function of {of}; got {short(value)}")
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> str:

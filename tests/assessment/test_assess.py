@@ -637,6 +637,8 @@ def test_warnings_that_are_not_ours_go_on_to_the_caller(world):
         ({"truth": {"sharp": np.nan}}, ParameterError, "^truth of sharp must be a finite number; got nan$"),
         ({"truth": {"sharp": None}}, ParameterError, "^truth of sharp must be a finite number; got None$"),
         ({"truth": {"sharp": [0.5]}}, ParameterError, r"^truth of sharp must be a finite number; got \[0.5\]$"),
+        ({"progress": 3}, ParameterError, "^progress must be a function of a line of text; got 3$"),
+        ({"ready": "now"}, ParameterError, "^ready must be a function of an Assessment; got 'now'$"),
         ({"log": "one class"}, LabelError, "both classes"),
         ({"log": "empty"}, EmptyLogError, "at least 2 rows"),
         (

@@ -18,7 +18,6 @@ def test_places_go_by_rank_whatever_order_the_rows_have_and_wherever_ranks_start
     assert lists.places(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 3, 0])).tolist() == [0, 1, 2, 0, 1, np.inf]
     assert lists.lengths.tolist() == [3, 2, 0]
     assert lists.depth == 3
-    assert lists.gained(np.array([1.0, 0.5, 0.25, 0.1])).tolist() == [1.75, 1.5, 0]
     assert lists.block([0, 2], [0, 1, 2, 3]).tolist() == [[4, 3, 2, 0], [0, 0, 0, 0]]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,6 +128,35 @@ def test_where_everything_is_seen_and_nothing_is_noisy_the_estimates_are_the_tru
     for k in DEPTHS:
         assert result[f"precision@{k}"].value == pytest.approx(rankings.precision(k), abs=1e-12)
     assert all(one.standard_error == pytest.approx(0, abs=1e-12) for one in result.values())
+
+
+# Pairs that are left out
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.MisfitWarning")
+@pytest.mark.parametrize("levels", [None, 4], ids=["no ties", "ties"])
+def test_what_is_left_out_is_neither_ranked_nor_counted(grid, levels):
+    drawn = grid if levels is None else with_ties(grid, levels)
+    # One user has less than three items left, so that places stay empty.
+    left_out = [cell for cell in drawn.cells if cell not in drawn.labels and (sum(cell) % 3 == 0 or cell[0] == 2)]
+    f = drawn.f.copy()
+    f[tuple(zip(*left_out, strict=True))] = -np.inf
+    rest = SimpleNamespace(f=f, p=drawn.p, labels=drawn.labels, cells=[c for c in drawn.cells if c not in left_out])
+    users, items = np.array(left_out).T
+    found = vr.estimate_ranking(
+        drawn.f, log_of(drawn), propensities=drawn.p, noise_rates=RATES, exclude=(users, items), k=DEPTHS
+    )
+    expected = {name: plain.estimate(name, rest, (0.2, 0.1)) for name in ALL}
+    assert unbounded(found) == pytest.approx(expected, abs=1e-10)
+    assert found["auc"].diagnostics["cells"] == len(rest.cells)
+
+
+def test_rows_that_are_left_out_do_not_judge(grid, log):
+    gone = np.arange(len(log)) % 4 == 0
+    pairs, share = (log.users[gone], log.items[gone]), 1 - gone.mean()
+    found = vr.estimate_ranking(grid.f, log, propensities=grid.p, exclude=pairs)
+    without = vr.estimate_ranking(grid.f, log.select(~gone), propensities=share * grid.p, exclude=pairs)
+    assert values(found) == pytest.approx(values(without), abs=1e-12)
 
 
 # Only the order of scores counts

@@ -45,6 +45,17 @@ def test_full_lists_tell_what_their_scores_tell_but_for_auc(by):
         assert lists[name].interval == pytest.approx(scores[name].interval, rel=1e-9), name
 
 
+def test_what_is_left_out_moves_up_what_stands_behind_it():
+    users, items = np.random.default_rng(6).integers([[80], [50]], size=(2, 900))
+    options = {"propensities": P, "noise_rates": RATES, "k": 3, "exclude": (users, items)}
+    lists, scores = vr.estimate_ranking(top(50), LOG, **options), vr.estimate_ranking(SCORES, LOG, **options)
+    assert lists["dcg@3"].value != pytest.approx(
+        vr.estimate_ranking(SCORES, LOG, **options | {"exclude": None})["dcg@3"].value
+    )
+    for name in lists:
+        assert lists[name].value == pytest.approx(scores[name].value, rel=1e-9), name
+
+
 SHORT = np.random.default_rng(5).integers(0, 6, 80)
 
 

@@ -31,7 +31,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.selection_range import RangeProblem, SelectionRange
 from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.estimation.survey.problem import Losses, survey_results
-from verirec.exceptions import NoiseRateError, SurveyError, SurveyWarning
+from verirec.exceptions import EmptyLogError, LabelError, NoiseRateError, SurveyError, SurveyWarning
 from verirec.losses import GroupedNoiseRates, LossLike, NoiseRates, NoiseRegion
 from verirec.nuisance.surveys import SurveySample
 
@@ -199,10 +199,10 @@ class Evidence:
         return None
 
     def ranking(self, scores: PredictionsLike) -> Estimates | None:
-        """Estimate how well scores of all pairs rank; nothing where row weights or rates that do not fit forbid it."""
+        """Estimate how well scores of all pairs rank; nothing where weights, rates or too few rows forbid it."""
         if self.pairs.log.weights is not None:
             return None
-        with warnings.catch_warnings(), suppress(NoiseRateError, SurveyError):
+        with warnings.catch_warnings(), suppress(NoiseRateError, SurveyError, EmptyLogError, LabelError):
             # The page says which metrics rest on the log; each has its source in the summary.
             warnings.simplefilter("ignore", SurveyWarning)
             return estimate_ranking(
@@ -210,14 +210,14 @@ class Evidence:
                 self.pairs.log,
                 propensities=self.pairs.propensities,
                 noise_rates=self.noise,
-                audit=self.audit,
+                audit=None if self.judging.audited is None else self.audit,
                 survey=self.survey,
-                exclude=None if self.survey is None else self.exclude,
+                exclude=self.exclude,
                 k=self.depth,
                 confidence=self.confidence,
                 max_scores=None if self.sample is None else _RANKED * self.sample,
             )
-        # The conclusions say that the rates do not fit.
+        # The conclusions say that the rates do not fit, and a warning that few rows are left.
         return None
 
 

@@ -12,7 +12,7 @@ from verirec.assessment.planning import propose
 from verirec.assessment.preparation import Labels, Prepared, Wishes, prepare
 from verirec.assessment.recommenders import Judged, judge_all
 from verirec.assessment.result import Assessment
-from verirec.assessment.settings import checked_settings, named_entries, named_numbers
+from verirec.assessment.settings import checked_settings, listener, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.engine.choice import EngineLike, takes_engine
@@ -129,7 +129,9 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     [{'first': 'sharp', 'second': 'blunt', 'better': 'sharp', 'established': True, 'basis': 'survey'}]
     """
     levels = checked_log(log, levels=True).levels
-    known = named_numbers("truth", truth)
+    known, tell = named_numbers("truth", truth), listener("progress", progress)
+    if ready is not None:
+        listener("ready", ready, of="an Assessment")
     settings = checked_settings(
         selection=selection,
         loss=loss,
@@ -148,15 +150,15 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
             if ready is not None:
                 ready(replace(main, warnings=(_UNFINISHED, *_own(caught))))
 
-        given = log, named_entries("predictions", predictions), labels, propensities, wishes, progress
+        given = log, named_entries("predictions", predictions), labels, propensities, wishes, tell
         if levels is not None:
             whole = assess_levels(*given, truth=known, early=early, **settings)
         else:
             found = prepare(*given, **settings)
-            judged = judge_all(found.predictions, found.evidence, progress)
+            judged = judge_all(found.predictions, found.evidence, tell)
             main = main_part(found, judged, get_loss(settings["loss"]).name, known)
             early(main)
-            whole = _completed(main, found, judged, progress)
+            whole = _completed(main, found, judged, tell)
     return replace(whole, warnings=told(caught))
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import ExcludeOptions, LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -43,6 +43,7 @@ def assess_command(
     survey: SurveyOptions,
     propensity: PropensityOptions,
     how: AssessOptions,
+    excluded: ExcludeOptions,
     scores: ScoreOptions,
     engine: EngineOptions,
     predictions: Annotated[list[str] | None, typer.Option(help=PREDICTIONS_HELP)] = None,
@@ -86,6 +87,7 @@ def assess_command(
             propensities=propensities,
             hold_out=hold_out,
             train=train or (),
+            exclude=excluded.read(table, log),
             calibrate=calibrate,
             k=k,
             **vars(how),

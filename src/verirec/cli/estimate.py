@@ -13,7 +13,7 @@ from rich.text import Text
 import verirec as vr
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import ExcludeOptions, LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -95,6 +95,7 @@ def estimate_command(
     how: EstimateOptions,
     scores: ScoreOptions,
     engine: EngineOptions,
+    excluded: ExcludeOptions,
     ranking: RankingOptions,
     estimators: Annotated[
         str | None,
@@ -140,7 +141,17 @@ def estimate_command(
     errors = rates.found(table, found.audit, propensities)
     pairs = LoggedPairs(table, propensities, errors=errors)
     every = vars(how) | options
-    judged = Judge(pairs, found.rates, _listed(estimators), every, ranking, surveyed, found.audit, clicks)
+    judged = Judge(
+        pairs,
+        found.rates,
+        _listed(estimators),
+        every,
+        ranking,
+        surveyed,
+        found.audit,
+        clicks,
+        excluded.read(table, log),
+    )
     results = {}
     for name, file in files.items():
         with working(Text(f"Estimating {name}")):

@@ -53,6 +53,8 @@ class Judge:
         What of rankings and scores was asked for.
     survey, audit
         True labels of random pairs, and of logged ones, if there are any.
+    exclude
+        Pairs that are not spoken of, if there are any.
     clicks
         Whether the log has clicks alone: then these tell the ranking, and only a survey tells losses.
     """
@@ -65,6 +67,7 @@ class Judge:
     survey: SurveySample | None = None
     audit: AuditSample | None = None
     clicks: bool = False
+    exclude: FeedbackLog | None = None
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
@@ -100,6 +103,7 @@ class Judge:
                 audit=audit,
                 survey=self.survey if covered is None else None,
                 errors=self.pairs.errors if audit is not None else None,
+                exclude=self.exclude,
                 estimators=self.estimators if covered is None else self._on_logged(),
                 **self.options,
             )
@@ -124,8 +128,14 @@ class Judge:
         if log.weights is not None:
             lacking = "is judged by rows with weights, which rankings cannot use"
         if lacking is None and self.clicks:
-            how = {"k": self.ranking.k, "gamma": self.ranking.gamma, "confidence": self.options["confidence"]}
-            return estimate_click_ranking(predictions, log, **how)
+            return estimate_click_ranking(
+                predictions,
+                log,
+                gamma=self.ranking.gamma,
+                exclude=self.exclude,
+                k=self.ranking.k,
+                confidence=self.options["confidence"],
+            )
         if lacking is None:
             assert not isinstance(self.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
             return estimate_ranking(
@@ -135,6 +145,7 @@ class Judge:
                 noise_rates=self.rates,
                 audit=self.audit,
                 survey=self.survey,
+                exclude=self.exclude,
                 k=self.ranking.k,
                 confidence=self.options["confidence"],
             )

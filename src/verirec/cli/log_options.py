@@ -12,7 +12,7 @@ import typer
 
 import verirec as vr
 from verirec.cli.standard_input import at_hand
-from verirec.exceptions import ParameterError
+from verirec.exceptions import ParameterError, UnknownIdError
 from verirec.formatting import short
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
@@ -200,6 +200,30 @@ class LogOptions(WholeLogOptions):
     def load(self, propensity: str | None = None) -> vr.FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
         return self.read(self.log, **self.rules(propensity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExcludeOptions:
+    """Pairs that are not spoken of."""
+
+    exclude: Annotated[
+        Path | None,
+        typer.Option(
+            help="The log that the recommenders were trained on, read as LOG is: a file, or a folder of verirec "
+            "prepare. Its pairs are neither judged nor ranked.",
+        ),
+    ] = None
+
+    def read(self, log: vr.FeedbackLog, ratings: RatingsOptions) -> vr.FeedbackLog | None:
+        """Read those of its pairs whose user and item the log has, by the log's positions."""
+        from verirec.data.pair_files import known_pairs
+
+        if self.exclude is None:
+            return None
+        users, items = known_pairs(ratings.pairs(self.exclude), log.user_ids, log.item_ids)
+        if len(users) == 0:
+            raise UnknownIdError(f"{self.exclude.name}: no row has both a user and an item of the log")
+        return vr.FeedbackLog.from_arrays(users, items, users * 0, n_users=log.n_users, n_items=log.n_items)
 
 
 def named_numbers(option: str, given: list[str]) -> dict[str, float]:

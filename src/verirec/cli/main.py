@@ -9,7 +9,6 @@ import platform
 import sys
 import traceback
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -53,6 +52,8 @@ def _show_version(wanted: bool) -> None:
 
 
 def _version_of(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

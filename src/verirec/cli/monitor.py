@@ -10,7 +10,7 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import ExcludeOptions, LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -39,6 +39,7 @@ def monitor_command(
     out: OutFolder,
     noise: NoiseOptions,
     how: EstimateOptions,
+    excluded: ExcludeOptions,
     scores: ScoreOptions,
     engine: EngineOptions,
     every: Annotated[str, typer.Option(help="day, week (from Monday), month or year.")] = "month",
@@ -83,6 +84,7 @@ def monitor_command(
             surveys={name: vr.SurveySample.from_file(file, table, **log.of_truths) for name, file in asked.items()},
             audit=noise.read_audit(table, log.of_truths),
             noise_rates=noise.rates,
+            exclude=excluded.read(table, log),
             **vars(how),
             progress=lambda step: status.update(Text(step)),
             random_state=seed,

@@ -14,7 +14,7 @@ from rich.console import Console
 import verirec as vr
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import ExcludeOptions, LogOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -48,6 +48,7 @@ def plan_command(
     scores: ScoreOptions,
     engine: EngineOptions,
     propensity: PropensityOptions,
+    excluded: ExcludeOptions,
     predictions: Annotated[
         list[str] | None,
         typer.Option(help=f"{PREDICTIONS_HELP} Without any, the plan is one for the noise rates."),
@@ -112,6 +113,7 @@ def plan_command(
             pilot=None if pilot is None else vr.SurveySample.from_file(pilot, table, **log.of_truths),
             propensities=_declared(propensity, table),
             guess=guess.rates,
+            exclude=excluded.read(table, log),
             loss=loss,
             clip=clip,
             random_state=seed,

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import typer
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from verirec.cli.progress import BLINK, MINUTE, Told
 from verirec.progress import shown_to
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 @dataclass

@@ -76,10 +76,12 @@ class TopLists(CellValues):
         found = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return np.where(self._keys[found] == wanted, self._places[found], np.inf)
 
-    def gained(self, by_place: Array) -> Array:
-        """Return what each user's listed items gain together, (n_users,), where places gain so much."""
-        so_far = np.append(0.0, np.cumsum(by_place))
-        return np.asarray(so_far[np.minimum(self.lengths, len(by_place))])
+    def without(self, left_out: npt.NDArray[np.int64]) -> TopLists:
+        """Return the lists without some pairs, by `cell_keys`: what stands behind one moves up."""
+        kept = ~np.isin(self._keys, left_out)
+        if kept.all():
+            return self
+        return TopLists(*np.divmod(self._keys[kept], self.shape[1]), self._places[kept], self.shape)
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return one more than how many places there are from the item's to the last; 0 for what is not listed."""

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import within_range
-from verirec.estimation.gathering import logged_pairs, noise_in_hand
+from verirec.estimation.gathering import logged_pairs, noise_in_hand, spoken_of
 from verirec.estimation.inference import judge_metric
 from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.places import places
 from verirec.estimation.ranking_formulas import Metric, at_depth, auc, auc_by_rates, largest
-from verirec.estimation.rows import Rows
+from verirec.estimation.rows import LoggedPairs, Rows
 from verirec.estimation.score_classes import ScoreClasses
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
@@ -47,6 +47,7 @@ def ranking_by_log(
     *,
     only: list[str] | None = None,
     audit: AuditSample | None = None,
+    exclude: Any = None,
     max_scores: int | None = None,
 ) -> dict[str, Any]:
     """Go by the log, and by what is known of its selection and noise; all metrics, or some.
@@ -54,12 +55,14 @@ def ranking_by_log(
     With an audit its true labels are in them, and any noise rates will do: of a region none are needed.
     """
     refuse_weights(log, ["ranking estimates"])
-    pairs, nothing = logged_pairs(log, propensities, audit), np.broadcast_to(0.0, len(log))
+    pairs = logged_pairs(log, propensities, audit)
+    noise = noise_in_hand(noise, pairs, audit)
+    pairs = spoken_of(pairs, exclude)
+    log, nothing = pairs.log, np.broadcast_to(0.0, len(pairs.log))
     warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
-    noise = noise_in_hand(noise, pairs, audit)
-    formulas, classes = _formulas(values, log, depths, max_scores)
-    facts = {"rows": len(log), "cells": log.n_cells, "floored": fitted.count_floored(log), "source": source}
+    formulas, classes = _formulas(values, pairs, depths, max_scores)
+    facts = {"rows": len(log), "cells": pairs.n_cells, "floored": fitted.count_floored(log), "source": source}
 
     asked = list(formulas) if only is None else only
 
@@ -89,10 +92,10 @@ def ranking_by_log(
 
 
 def _formulas(
-    values: CellValues, log: FeedbackLog, depths: list[int], max_scores: int | None
+    values: CellValues, pairs: LoggedPairs, depths: list[int], max_scores: int | None
 ) -> tuple[dict[str, Metric], ScoreClasses | None]:
     """Return the metrics as functions of the rows, and the rows in the order of their scores."""
-    standing = places(values, log, max(depths), max_cells=max_scores)
+    standing = places(values, pairs.log, max(depths), pairs.left_out, max_cells=max_scores)
     in_top = int(np.isfinite(standing.above).sum())
     if in_top < FEW:
         warn_caller(
@@ -101,7 +104,7 @@ def _formulas(
             OverlapWarning,
         )
     found: dict[str, Metric] = {}
-    classes = None if values.ranks_only else ScoreClasses.of(_scores(values, log))
+    classes = None if values.ranks_only else ScoreClasses.of(_scores(values, pairs.log))
     if classes is not None:
         found["auc"] = partial(auc, classes=classes)
     for depth in depths:

@@ -20,6 +20,7 @@ from verirec.scratch import long_array
 Array = npt.NDArray[np.float64]
 
 _STRETCH: Final = 64
+_NONE: Final = np.empty(0, np.int64)
 _SPARE: Final = 4
 """There are at least so many times more stretches than places that are asked for."""
 
@@ -34,28 +35,40 @@ class Places(NamedTuple):
         was not ranked; and how many the same, itself included. Shape (n,).
     scale
         How many users with rows each ranked one stands for: 1 where all of them are ranked.
-    lists
-        The users' lists, where these are all that is known of their rankings: they may be short.
+    lengths
+        How many of each user's items have a place, shape (n_users,), where that may be fewer than are asked for.
     """
 
     above: Array
     tied: Array
     scale: float
-    lists: TopLists | None = None
+    lengths: npt.NDArray[np.int64] | None = None
 
     def gained(self, by_place: Array) -> float | Array:
-        """Return what all items of a user gain together: of each user, shape (n_users,), where lists may be short."""
-        return float(by_place.sum()) if self.lists is None else self.lists.gained(by_place)
+        """Return what all items of a user gain together: of each user, shape (n_users,), where some have few places."""
+        if self.lengths is None:
+            return float(by_place.sum())
+        so_far = np.append(0.0, np.cumsum(by_place))
+        return np.asarray(so_far[np.minimum(self.lengths, len(by_place))])
 
 
-def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int | None = None) -> Places:
+def places(
+    values: CellValues,
+    log: FeedbackLog,
+    depth: int,
+    left_out: npt.NDArray[np.int64] = _NONE,
+    *,
+    max_cells: int | None = None,
+) -> Places:
     """Find the places of the rows that are among their users' `depth` best.
 
-    Only users with rows are ranked, as the others' places are not asked for; and a fixed random sample of these, where
-    all of their items are more than `max_cells` scores, 4 billion by default and at most. Of lists no walk is needed.
+    Pairs that are left out, by `cell_keys` in ascending order and none of them a row's, have no place. Only users with
+    rows are ranked, as the others' places are not asked for; and a fixed random sample of these, where all of their
+    items are more than `max_cells` scores, 4 billion by default and at most. Of lists no walk is needed.
     """
     if isinstance(values, TopLists):
-        return Places(values.places(log.users, log.items), np.ones(len(log)), 1.0, values)
+        lists = values.without(left_out)
+        return Places(lists.places(log.users, log.items), np.ones(len(log)), 1.0, lists.lengths)
     n_items, most = values.shape[1], MAX_CELLS
     if max_cells is not None:
         most = min(whole_number("max_scores", max_cells), most)
@@ -70,6 +83,7 @@ def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int |
         whole = values.block(ranked[part], np.arange(n_items))
         if not np.isfinite(whole.sum()):
             raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
+        whole = without_left_out(whole, ranked[part], left_out)
         least = _least_of_best(whole, depth)
         lengths = stops[part] - starts[part]
         line = np.repeat(np.arange(len(part)), lengths)
@@ -89,7 +103,33 @@ def places(values: CellValues, log: FeedbackLog, depth: int, *, max_cells: int |
     grid = Grid((len(ranked), n_items), max(BLOCK_CELLS, n_items), max(most, n_items))
     for _, (rows, higher, same) in grid.map_blocks(visit, parallel=values.parallel):
         above[rows], tied[rows] = higher, same
-    return Places(above, tied, scale)
+    return Places(above, tied, scale, items_of_users(log, left_out) if len(left_out) else None)
+
+
+def items_of_users(log: FeedbackLog, left_out: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Count the items that each user has, without the pairs that are left out; shape (n_users,)."""
+    return np.asarray(log.n_items - counts(left_out // log.n_items, log.n_users))
+
+
+def without_left_out(scores: npt.NDArray[Any], users: Positions, left_out: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Return the scores of whole users, in ascending order, with -inf for the pairs that are left out.
+
+    Examples
+    --------
+    >>> without_left_out(np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([1, 3]), np.array([0, 3, 6])).tolist()
+    [[0.1, -inf], [-inf, 0.5]]
+    """
+    n_items = scores.shape[1]
+    # What is left out of a block lies between its ends.
+    ends = np.searchsorted(left_out, [int(users[0]) * n_items, (int(users[-1]) + 1) * n_items])
+    who, what = np.divmod(left_out[slice(*ends)], n_items)
+    line = np.minimum(np.searchsorted(users, who), len(users) - 1)
+    inside = users[line] == who
+    if not inside.any():
+        return scores
+    kept = np.array(scores, dtype=np.result_type(scores, np.float32))
+    kept[line[inside], what[inside]] = -np.inf
+    return kept
 
 
 def _least_of_best(scores: npt.NDArray[Any], depth: int) -> npt.NDArray[Any]:

@@ -16,7 +16,16 @@ from verirec.estimation.log_ranking import ranking_by_log
 from verirec.estimation.ranking_formulas import METRICS
 from verirec.estimation.results import Estimates
 from verirec.estimation.survey.ranking import ranking_by_survey
-from verirec.exceptions import ParameterError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
+from verirec.exceptions import (
+    AuditError,
+    EmptyLogError,
+    LabelError,
+    ParameterError,
+    ScoreWarning,
+    SurveyError,
+    SurveyWarning,
+    warn_caller,
+)
 from verirec.losses import NoiseRegion
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.noise_rates import AuditSample
@@ -63,10 +72,12 @@ def estimate_ranking(
     log, propensities, noise_rates, audit, confidence
         As in `estimate`. Without noise rates and audit nothing is corrected for noise; with an audit its true labels
         are in all metrics of the log, which are then right whatever the noise is, if the propensities are.
-    survey, exclude
-        True labels of random pairs, which make an answer right whatever people log, and pairs to leave out (`exclude`,
-        as in `estimate`). A survey of all pairs tells AUC and recall; one of top pairs tells what has a depth.
-        `diagnostics["source"]` is "survey" for these, and "log", or "audit", for what it has too few pairs for.
+    survey
+        True labels of random pairs, which make an answer right whatever people log. One of all pairs tells AUC and
+        recall; one of top pairs tells what has a depth. `diagnostics["source"]` is "survey" for these, and "log", or
+        "audit", for what it has too few pairs for.
+    exclude
+        Pairs that are neither ranked nor counted, such as those that were trained on; as in `estimate`.
     k
         Depth, or several.
     max_scores
@@ -84,35 +95,39 @@ def estimate_ranking(
     True
     """
     level, depths = checked_confidence(confidence), checked_depths(k)
-    by_log = partial(ranking_by_log, audit=audit, max_scores=max_scores)
+    by_log = partial(ranking_by_log, audit=audit, exclude=exclude, max_scores=max_scores)
     clicks = has_clicks_alone(log if survey is not None else judgeable(log))
     values = as_predictions(adapted(scores, log), log.n_users, log.n_items)
     _check_lists(values, depths)
     noise = checked_noise(noise_rates, log)
     what = "how well all items are ranked"
     if survey is None:
-        if exclude is not None:
-            raise ParameterError("exclude is for a survey, whose pairs say which are left; give survey=... too")
         return Estimates(by_log(values, log, propensities, noise, depths, level), what)
     found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
     names = [f"{metric}@{depth}" for depth in depths for metric in METRICS]
     names = names if values.ranks_only else ["auc", *names]
     lacking = [name for name in names if name not in found]
-    if lacking and clicks:
-        return _of_clicks(found, lacking, what)
-    if lacking:
-        warn_caller(
-            f"the survey has too few pairs of the right kind for {', '.join(lacking)}: these rest on the log, its "
-            "propensities and noise rates (a survey of top pairs tells what has a depth, one of all pairs auc)",
-            SurveyWarning,
-        )
+    if not lacking:
+        return Estimates({name: found[name] for name in names}, what)
+    told = f"the survey has too few pairs of the right kind for {', '.join(lacking)}"
+    if clicks:
+        return _by_survey_alone(found, f"{told}, which clicks alone cannot tell", what)
+    try:
         found |= by_log(values, log, propensities, noise, depths, level, only=lacking)
+    except (AuditError, EmptyLogError, LabelError) as error:
+        if exclude is None or not found:
+            raise
+        return _by_survey_alone(found, f"{told}, and exclude leaves too few rows of the log: {error}", what)
+    warn_caller(
+        f"{told}: these rest on the log, its propensities and noise rates (a survey of top pairs tells what has a "
+        "depth, one of all pairs auc)",
+        SurveyWarning,
+    )
     return Estimates({name: found[name] for name in names}, what)
 
 
-def _of_clicks(found: dict[str, Any], lacking: list[str], what: str) -> Estimates:
-    """Return what the survey tells; clicks alone do not tell the rest."""
-    told = f"the survey has too few pairs of the right kind for {', '.join(lacking)}, which clicks alone cannot tell"
+def _by_survey_alone(found: dict[str, Any], told: str, what: str) -> Estimates:
+    """Return what the survey tells, where nothing tells the rest."""
     if not found:
         raise SurveyError(f"{told}: estimate_click_ranking goes by the clicks, under an assumption of its own")
     warn_caller(told, SurveyWarning)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from verirec.data.parts import totals
 from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.formulas import dr
-from verirec.estimation.places import Places
+from verirec.estimation.places import Places, items_of_users
 from verirec.estimation.rows import LabelledErrors, RowPart, Rows
 from verirec.estimation.score_classes import ScoreClasses
 from verirec.estimation.unobserved import Unobserved
@@ -78,7 +78,8 @@ def at_depth(depth: int, found: Places) -> dict[str, Metric]:
 
     def recall(rows: Rows) -> InfluenceExpansion:
         hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
-        return _ratio(hits, _doubly_robust(rows, np.broadcast_to(1.0, len(rows.log)), float(rows.log.n_items)))
+        liked = _doubly_robust(rows, np.broadcast_to(1.0, len(rows.log)), items_of_users(rows.log, rows.pairs.left_out))
+        return _ratio(hits, liked)
 
     return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
 
@@ -99,12 +100,13 @@ def _discounts(count: int) -> Array:
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 
 
-def _doubly_robust(rows: Rows, gains: Array, of_user: float | Array) -> InfluenceExpansion:
+def _doubly_robust(rows: Rows, gains: Array, of_user: float | npt.NDArray[Any]) -> InfluenceExpansion:
     """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
     log = rows.log
-    # A mean over cells times the number of items is a mean over users.
-    rows = replace(rows, difference=each(lambda gain: gain * log.n_items, gains))
-    by_user = (of_user - totals(log.users, gains, log.n_users)) * log.n_items
+    # A mean over cells times the mean number of items is a mean over users.
+    items = rows.n_cells / log.n_users
+    rows = replace(rows, difference=each(lambda gain: gain * items, gains))
+    by_user = (of_user - totals(log.users, gains, log.n_users)) * items
     unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
     labels = impute_constant(rows.labels.values, log, rows.weights)
     return dr(rows, LabelledErrors(labels, unobserved))

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import check_scale
+from verirec.data.pair_files import known_pairs
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
 from verirec.losses import TransitionMatrix
@@ -189,13 +190,7 @@ class Recommender:
         if exclude is None:
             return None
         checked_log(exclude, levels=True)
-        same = exclude.user_ids == self.user_ids and exclude.item_ids == self.item_ids
-        users, items = exclude.users, exclude.items
-        if not same:
-            users = self.user_ids.find(exclude.user_ids.arrow())[users]
-            items = self.item_ids.find(exclude.item_ids.arrow())[items]
-            known = (users >= 0) & (items >= 0)
-            users, items = users[known], items[known]
+        users, items = known_pairs(exclude, self.user_ids, self.item_ids)
         return csr_array((np.ones(len(users), bool), (users, items)), shape=self.shape)
 
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:

@@ -22,8 +22,8 @@ from verirec.estimation.survey.ranking import ranking_by_survey
 from verirec.estimation.survey.target import Target
 from verirec.estimation.survey.tops import RankedTarget, best_pairs, level_of
 from verirec.exceptions import (
+    EmptyLogError,
     NoiseRateError,
-    ParameterError,
     PositionError,
     PredictionError,
     SurveyError,
@@ -430,7 +430,7 @@ def test_places_of_pairs_that_are_left_out_are_nowhere():
 # What is refused
 
 REFUSED = [
-    (lambda: vr.estimate_ranking(scores_of(), world().log, exclude=world().log), ParameterError, r"give survey"),
+    (lambda: vr.estimate_ranking(scores_of(), world().log, exclude=world().log), EmptyLogError, r"the log has 0"),
     (lambda: vr.estimate_ranking(scores_of(), world().log, survey=[0, 1]), SurveyError, r"must be a SurveySample; got"),
     (
         lambda: vr.estimate_ranking(scores_of(), world().log, survey=noisy_survey(50, 0, vr.NoiseRates(0.2, 0.1))),

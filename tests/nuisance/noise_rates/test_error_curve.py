@@ -127,6 +127,7 @@ BAD_SCORES = {
     "text": ("x", "numbers"),
     "a matrix": ([[0.1, 0.2]], "flat array"),
     "NaN": ([np.nan], "scores must be numbers from"),
+    "above a chance": ([0.5, 5], "^scores must be from 0 to 1, as those of the log are; got 5$"),
     "endless": ([1e308], "scores must be numbers from"),
 }
 

@@ -13,6 +13,7 @@ from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.grid import Block, Grid
 from verirec.data.parts import totals
 from verirec.data.top_lists import TopLists
+from verirec.estimation.places import without_left_out
 from verirec.estimation.ranking_formulas import shared_gains
 from verirec.estimation.survey.target import Target
 from verirec.estimation.unobserved import BLOCK_CELLS
@@ -96,17 +97,10 @@ class RankedTarget:
 
     def scores(self, users: Positions) -> Array:
         """Return the scores of whole users, (a, n_items); -inf for pairs that are left out."""
-        whole = np.array(self.values.block(users, np.arange(self.target.shape[1])), dtype=np.float64)
+        whole = np.asarray(self.values.block(users, np.arange(self.target.shape[1])), dtype=np.float64)
         if not np.isfinite(whole.sum()):
             raise PredictionError(f"scores must be finite; {int((~np.isfinite(whole)).sum()):,} of a block are not")
-        first, n_items = int(users[0]), self.target.shape[1]
-        # Users are in ascending order: what is left out of a block lies between its ends.
-        ends = np.searchsorted(self.target.left_out, [first * n_items, (int(users[-1]) + 1) * n_items])
-        who, what = np.divmod(self.target.left_out[slice(*ends)], n_items)
-        line = np.minimum(np.searchsorted(users, who), len(users) - 1)
-        inside = users[line] == who
-        whole[line[inside], what[inside]] = -np.inf
-        return whole
+        return without_left_out(whole, users, self.target.left_out)
 
     def places(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return how many of the user's items score higher than each pair, and how many the same; above may be inf."""

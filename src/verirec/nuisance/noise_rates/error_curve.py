@@ -29,7 +29,7 @@ from verirec.exceptions import AuditError, MisfitWarning, ParameterError, warn_c
 from verirec.losses import CorrectedLabels
 from verirec.nuisance.noise_rates.curve_form import FittedRows, form_p_value
 from verirec.nuisance.noise_rates.samples import AuditSample
-from verirec.nuisance.noise_rates.score_scale import Scale, checked_scores
+from verirec.nuisance.noise_rates.score_scale import Scale
 from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows
 from verirec.nuisance.small_logistic import SmallFit, fit_small
 from verirec.randomness import RandomState, as_generator
@@ -142,11 +142,11 @@ class ErrorCurve:
 
     def rho01(self, scores: npt.ArrayLike, confidence: float = 0.95) -> Band:
         """Return how often likes are logged as dislikes at some scores, with the band of each."""
-        return self.likes.band(self.scale.logits(checked_scores(scores)), _level(confidence))
+        return self.likes.band(self.scale.logits_of(scores), _level(confidence))
 
     def rho10(self, scores: npt.ArrayLike, confidence: float = 0.95) -> Band:
         """Return how often dislikes are logged as likes at some scores, with the band of each."""
-        return self.dislikes.band(self.scale.logits(checked_scores(scores)), _level(confidence))
+        return self.dislikes.band(self.scale.logits_of(scores), _level(confidence))
 
     def expected(self, log: FeedbackLog) -> CorrectedLabels:
         """Return what is expected of the true labels of a log's rows, given what was logged and the score."""

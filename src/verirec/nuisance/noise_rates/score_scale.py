@@ -60,6 +60,21 @@ class Scale:
             given = logit(np.clip(given, _INSIDE, 1 - _INSIDE))
         return np.asarray(self.constant + self.slope * given)
 
+    def logits_of(self, scores: object) -> Array:
+        """Return the logits at scores that somebody asks about, shape (n,); chances are from 0 to 1.
+
+        Examples
+        --------
+        >>> Scale(0.0, 1.0, of_chances=True).logits_of([0.5, 5])
+        Traceback (most recent call last):
+        verirec.exceptions.ParameterError: scores must be from 0 to 1, as those of the log are; got 5
+        """
+        given = checked_scores(scores)
+        outside = (given < 0) | (given > 1)
+        if self.of_chances and outside.any():
+            raise ParameterError(f"scores must be from 0 to 1, as those of the log are; got {given[outside][0]:g}")
+        return self.logits(given)
+
 
 def checked_scores(given: object) -> Array:
     """Accept scores, shape (n,), that are finite and not too large to be fitted to.
