@@ -58,8 +58,17 @@ class _Keeper:
                     self._watching = False
                     return
                 if _mapped_bytes() > (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES:
-                    for one in list(self._maps):
-                        one.madvise(mmap.MADV_DONTNEED)
+                    self._let_go()
+
+    def let_go(self) -> None:
+        """Let the pages of all maps go."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            with self._lock:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        for one in list(self._maps):
+            one.madvise(mmap.MADV_DONTNEED)
 
     def after_fork(self) -> None:
         """Start anew in a process that was forked, which has the maps and not the thread."""
@@ -83,6 +92,11 @@ def _mapped_bytes() -> int:
 def limit_memory(memory: int) -> None:
     """Bound what long arrays take of memory from now on, by the least that was asked for so far."""
     _KEEPER.limit(memory)
+
+
+def let_pages_go() -> None:
+    """Take the pages of mapped files out of memory now: a step that will not come back to them is done."""
+    _KEEPER.let_go()
 
 
 def memory_limit() -> int | None:

@@ -18,7 +18,7 @@ from verirec.data.pairs import Agreement, pair_order, stable_order
 from verirec.data.prepared.columns_file import read_columns_file, write_columns
 from verirec.data.prepared.intake import Run
 from verirec.data.tables import GivenCatalogue
-from verirec.scratch import long_array
+from verirec.scratch import let_pages_go, long_array
 
 Array = npt.NDArray[Any]
 
@@ -95,8 +95,15 @@ class MergedRun:
         else:
             places = self._user_of[own]
             at = np.flatnonzero((places >= start) & (places < stop))
-        found = {name: values[at] for name, values in self.columns.items()}
+        found = _copied(self.columns, at)
         return found | {"users": self._user_of[found["users"]], "items": self._item_of[found["items"]]}
+
+
+def _copied(columns: dict[str, Array], at: Any) -> dict[str, Array]:
+    """Copy rows out of a map, whose pages then leave memory: one that is touched may bring megabytes of others."""
+    found = {name: np.array(values[at]) for name, values in columns.items()}
+    let_pages_go()
+    return found
 
 
 def _places(ids: Any, catalogue: GivenCatalogue, from_text: bool, runs: int) -> npt.NDArray[np.int32]:
@@ -121,6 +128,7 @@ class UserMerge:
         counts = np.zeros(len(self.user_ids), np.int64)
         for run in self.runs:
             run.add_counts(counts)
+            let_pages_go()
         return counts
 
     def make(self, start: int, stop: int, folder: Path) -> dict[str, Any]:
@@ -169,16 +177,16 @@ class ItemMerge:
 
     def counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each item."""
-        begins = np.arange(self.n_items + 1)
-        return sum(np.diff(np.searchsorted(run["items"], begins)) for run in self._runs)  # type: ignore[return-value]
+        begins, counts = np.arange(self.n_items + 1), np.zeros(self.n_items, np.int64)
+        for run in self._runs:
+            counts += np.diff(np.searchsorted(run["items"], begins))
+            let_pages_go()
+        return counts
 
     def make(self, start: int, stop: int, folder: Path) -> dict[str, Any]:
         """Write the rows of a range of items, sorted by item and user."""
-        within = [slice(*np.searchsorted(run["items"], [start, stop]).tolist()) for run in self._runs]
-        rows = {
-            name: np.concatenate([run[name][at] for run, at in zip(self._runs, within, strict=True)])
-            for name in BY_ITEM
-        }
+        parts = [_copied(run, slice(*np.searchsorted(run["items"], [start, stop]).tolist())) for run in self._runs]
+        rows = {name: np.concatenate([part[name] for part in parts]) for name in BY_ITEM}
         order = stable_order(rows["items"].astype(np.int64) - start)
         write_columns(folder / "by_item.arrow", {name: values[order] for name, values in rows.items()})
         return {"rows": len(order)}

@@ -19,6 +19,7 @@ from verirec.data.prepared.workplace import Workplace
 from verirec.data.tables import GivenCatalogue, catalogue_columns
 from verirec.exceptions import DroppedRowsWarning, EmptyLogError, warn_caller
 from verirec.progress import Task, working
+from verirec.scratch import let_pages_go
 
 Facts = dict[str, Any]
 
@@ -111,6 +112,7 @@ class Steps:
                 name = f"{side}-{start:010}"
                 found[name] = self.place.part(name, lambda to, a=start, b=stop: merge.make(a, b, to))  # type: ignore[misc]
                 task.advance(int(counts[start:stop].sum()))
+                let_pages_go()
         return found
 
     def joined(self, files: Path, by_user: Iterable[str], by_item: Iterable[str]) -> Facts:
@@ -163,4 +165,5 @@ def _joined(file: Path, parts: list[Path]) -> dict[str, Any]:
         for name, values in columns.items():
             whole[name][start:stop] = values
         start = stop
+        let_pages_go()
     return whole
