@@ -50,7 +50,9 @@ class SurveySample:
     labels
         0/1, shape (n,); with `levels`, values among these, kept as their places from 0.
     probabilities
-        Of each pair to be drawn, up to a common factor, shape (n,); `None` if all pairs were as likely.
+        Of each pair to be drawn, in all or in each draw, shape (n,); `None` if all pairs were as likely. If one over
+        them adds up to fewer pairs than there are, the survey is refused where all are spoken of. Numbers above 1 are
+        taken to be in proportion, and nothing is checked.
     clusters
         Which draws were made together, any integers, shape (n,): of a few users who were asked about many items each,
         the users. By default each pair is its own. Where the survey's pairs are of far fewer users than random pairs
@@ -61,7 +63,7 @@ class SurveySample:
         Users who could have been asked, as positions; `None` for all. The survey speaks for these users.
     best
         True where only pairs among their user's best could be drawn, as a plan for NDCG draws them. Such a survey tells
-        DCG, NDCG and precision, and no loss.
+        DCG, NDCG and precision of the rankings that it was drawn from, and no loss.
     levels
         The values of the levels, as of a log that keeps its own; `None` for binary labels.
     shown

@@ -14,6 +14,7 @@ from verirec.data.levels import check_scale
 from verirec.data.parts import totals
 from verirec.data.splits import split_unbiased
 from verirec.estimation.inputs import KnownNoise
+from verirec.estimation.survey.support import refuse_part
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import NoiseRateError, NoiseRateWarning, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import Corrected, corrected
@@ -192,8 +193,8 @@ def draws_of(
     """
     if of_all and survey.best:
         raise SurveyError(
-            "this survey is of pairs among their users' best, as a plan for NDCG draws them: it tells how well these "
-            "are ranked (estimate_ranking, --ranking-only), and no loss"
+            "this survey is of pairs among their users' best, as a plan for a ranking draws them: it tells how well "
+            "these are ranked (estimate_ranking, --ranking-only), and no loss"
         )
     if survey.noisy and rates is None:
         raise NoiseRateError("the survey's labels are noisy: give noise_rates, or an audit, to correct them")
@@ -205,7 +206,7 @@ def draws_of(
     kept = survey if inside.all() else survey.select(inside)
     own = self_selected(log)
     weights = np.ones(len(kept)) if kept.probabilities is None else kept.probabilities.max() / kept.probabilities
-    clusters = _clusters_of(kept, log.n_items) if of_all else _own_clusters(kept)
+    clusters = _clusters_of(kept, log.n_items) if of_all else own_clusters(kept)
     n_levels, noise = None if log.levels is None else len(log.levels), rates if kept.noisy else None
     labels = corrected(kept.labels, n_levels, noise, kept.users, kept.items, log=log.fingerprint)
     logged = np.isin(_keys(kept, target), cell_keys(own.users, own.items, target.shape[1]))
@@ -230,6 +231,7 @@ def draws_of(
             NoiseRateWarning,
         )
     if of_all:
+        refuse_part(kept, clusters, len(target))
         # Rows that were shown at random are the log's own, and no pair is in a log twice.
         if not kept.shown and (
             len(own) == len(log)
@@ -246,7 +248,7 @@ def _counts(survey: SurveySample) -> dict[str, Any]:
     return {"liked": counts[1], "disliked": counts[0]} if survey.levels is None else {"of_levels": counts}
 
 
-def _own_clusters(survey: SurveySample) -> npt.NDArray[np.int64]:
+def own_clusters(survey: SurveySample) -> npt.NDArray[np.int64]:
     """Number the clusters as given; each pair is its own where none are."""
     given = np.arange(len(survey)) if survey.clusters is None else survey.clusters
     return np.unique(given, return_inverse=True)[1]
@@ -263,7 +265,7 @@ def _clusters_of(survey: SurveySample, n_items: int) -> npt.NDArray[np.int64]:
             SurveyWarning,
         )
         return clusters
-    return _own_clusters(survey)
+    return own_clusters(survey)
 
 
 def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: FeedbackLog) -> Draws:

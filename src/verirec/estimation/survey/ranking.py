@@ -18,9 +18,10 @@ from verirec.estimation.inputs import Rates
 from verirec.estimation.intervals import Estimate
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.survey.auc import auc_by_survey
-from verirec.estimation.survey.draws import Draws, target_of
+from verirec.estimation.survey.draws import Draws, own_clusters, target_of
 from verirec.estimation.survey.inference import Mean, inferred, power_of
 from verirec.estimation.survey.problem import SurveyProblem
+from verirec.estimation.survey.support import drawable_share
 from verirec.estimation.survey.tops import RankedTarget, Walked, level_of
 from verirec.nuisance.surveys import BEYOND_CHANCE, FEWEST, SurveySample
 
@@ -46,15 +47,17 @@ def ranking_by_survey(
     With g the gain of a pair's place and w the inverse of its probability to be drawn, DCG and its relatives are gains
     times a mean label, :math:`G\,[\lambda \bar q_g + \sum w g (y - \lambda q) / \sum w g]`: pairs that are not among
     their user's k best count for nothing, so that a survey of top pairs alone will do. AUC and recall speak of all
-    pairs and need a survey of all. What fewer than 10 surveyed pairs would tell is left out.
+    pairs and need a survey of all. What fewer than 10 surveyed pairs would tell is left out, and so is what has a depth
+    if not all of the best pairs could be drawn (`drawable_share`).
     """
     target = target_of(survey, log, exclude)
     ranked = RankedTarget(values, target, max(depths))
     kept = survey.select(target.holds(survey.users, survey.items)) if len(target.left_out) else survey
     places = ranked.places(kept.users, kept.items)
-    spans = not survey.best and _spans(kept, places, max(depths), ranked)
+    of_all = not survey.best and drawable_share(kept, own_clusters(kept), len(target)) is None
+    spans = of_all and _spans(kept, places, max(depths), ranked)
     problem = SurveyProblem.of(survey, log, rates, exclude=exclude, of_all=spans)
-    found = _Surveyed(ranked, problem, places, tuple(depths), spans, confidence)
+    found = _Surveyed(ranked, kept, problem, places, tuple(depths), spans, confidence)
     return found.estimates()
 
 
@@ -76,6 +79,7 @@ class _Surveyed:
     """A ranking and a survey, put together."""
 
     ranked: RankedTarget
+    survey: SurveySample
     problem: SurveyProblem
     places: tuple[Array, Array]
     depths: tuple[int, ...]
@@ -132,7 +136,14 @@ class _Surveyed:
 
     def _enough(self, name: str) -> bool:
         best = self._own_gains(name) > 0
-        return int(best.sum()) >= FEWEST and len(np.unique(self.draws.clusters[best])) >= 3
+        enough = int(best.sum()) >= FEWEST and len(np.unique(self.draws.clusters[best])) >= 3
+        return enough and self._drawable(int(name.partition("@")[2]))
+
+    def _drawable(self, depth: int) -> bool:
+        """Tell whether all pairs at this depth could be drawn, as far as that can be known."""
+        hits = f"{_HITS}@{depth}"
+        pairs = self.walked.gains(hits)[0] * len(self.ranked.target.users)
+        return drawable_share(self.survey, self.draws.clusters, pairs, self._own_gains(hits)) is None
 
     def _mean_label(self, name: str) -> tuple[Mean, Draws, npt.NDArray[np.bool_], float]:
         """Return the mean label of the best pairs, weighted by gain; on which draws it rests; and all gains."""
