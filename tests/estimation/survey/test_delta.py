@@ -253,7 +253,9 @@ def test_designs_and_noise_widen_it_or_make_it_a_range(quiet):
         survey.users, survey.items, survey.labels, clusters=survey.labels * 100 + survey.users % 50
     )
     assert found(grouped).diagnostics["variance"]["survey"] > plain_one.diagnostics["variance"]["survey"]
-    equal = vr.SurveySample(survey.users, survey.items, survey.labels, probabilities=np.full(400, 400 / one.log.n_cells))
+    equal = vr.SurveySample(
+        survey.users, survey.items, survey.labels, probabilities=np.full(400, 400 / one.log.n_cells)
+    )
     assert found(equal).value == pytest.approx(plain_one.value)
     noisy = found(one.survey(400, 2, noisy=True))
     assert noisy.diagnostics["variance"]["survey"] > plain_one.diagnostics["variance"]["survey"]

@@ -127,7 +127,7 @@ def test_pairs_that_are_left_out_need_not_be_drawn():
     unlogged[log.users, log.items] = 0
     survey = independent(unlogged * 2_000 / unlogged.sum(), 0)
     assert vr.estimate(likely(), log, survey=survey, exclude=log)["survey"].value > 0
-    check_refusal(lambda: vr.estimate(likely(), log, survey=survey), SurveyError, "could draw only 9.\\..%")
+    check_refusal(lambda: vr.estimate(likely(), log, survey=survey), SurveyError, "could draw only [89].\\..%")
 
 
 def test_users_who_could_be_asked_are_the_frame():
@@ -136,7 +136,9 @@ def test_users_who_could_be_asked_are_the_frame():
     framed = independent(some, 0, frame=np.arange(30))
     assert vr.estimate(likely(), world().log, survey=framed)["survey"].diagnostics["target_users"] == 30
     check_refusal(
-        lambda: vr.estimate(likely(), world().log, survey=independent(some, 0)), SurveyError, "frame=..."
+        lambda: vr.estimate(likely(), world().log, survey=independent(some, 0)),
+        SurveyError,
+        r"say which could be drawn \(frame=",
     )
 
 

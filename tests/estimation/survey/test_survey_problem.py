@@ -115,7 +115,9 @@ def judged(world, f, survey, **more):
 
 def test_equal_probabilities_equal_none(world, pair):
     survey = drawn(world, 150)
-    equal = vr.SurveySample(survey.users, survey.items, survey.labels, probabilities=np.full(150, 150 / world.log.n_cells))
+    equal = vr.SurveySample(
+        survey.users, survey.items, survey.labels, probabilities=np.full(150, 150 / world.log.n_cells)
+    )
     close(judged(world, pair[0], survey), judged(world, pair[0], equal))
 
 
