@@ -18,7 +18,7 @@ def drawable_share(
     r"""Return the share of some pairs that a survey could draw, where it cannot be all of them; `None` where it can.
 
     With :math:`\pi` the probability of a pair to be drawn, :math:`\hat N = \sum 1/\pi` over the draws has the number of
-    pairs that could be drawn as its mean (Horvitz and Thompson 1952); with probabilities of a single draw, n times that.
+    pairs that could be drawn as its mean (Horvitz and Thompson 1952); of probabilities in a single draw, n times that.
     It is too small where :math:`\hat N / N` is below 1 by more than four of its relative standard errors
     :math:`[\sum_g (\sum_{k \in g} 1/\pi_k)^2]^{1/2} / \hat N`, g being clusters: that of draws which are independent
     of each other, and more than it is if their number is fixed. Of 3,000 simulated surveys of all pairs each, of 20 to
