@@ -304,6 +304,11 @@ BAD = [
     ({"audit": 3}, ParameterError, "audit must be an AuditSample; got int"),
     ({"audit": vr.AuditSample([99], [0], [1])}, DataError, "the audit's users"),
     ({"progress": 3}, ParameterError, "progress must be a function"),
+    (
+        {"predictions": {"stars": np.full(SHAPE, 3.5)}},
+        PredictionError,
+        "^stars: its scores are not probabilities, so there is no log loss to follow over time",
+    ),
     ({"surveys": {"2024-01": 3}}, SurveyError, "survey of 2024-01 must be a SurveySample; got int"),
     ({"surveys": {"2024-01": vr.SurveySample([99], [0], [1])}}, DataError, "the survey of 2024-01's users"),
     ({"surveys": {1: 3}}, ParameterError, "surveys must name periods by printable text"),

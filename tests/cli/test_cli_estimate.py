@@ -66,6 +66,8 @@ def folder(tmp_path_factory):
     shuffled = random.permutation(SHAPE[0])
     by_id = {name: full[name][shuffled] for name in ("user_factors", "user_constants")}
     np.savez(place / "by_id.npz", **full | by_id, user_ids=user_ids[shuffled])
+    fewer = {name: part[3:] for name, part in by_id.items()}
+    np.savez(place / "fewer.npz", **full | fewer, user_ids=user_ids[shuffled[3:]])
     audited = random.choice(len(log), 300, replace=False)
     truth = world.at(log.users, log.items).true_labels
     names = ["user", "item", "true_label"]
@@ -411,6 +413,26 @@ def test_estimators_of_logged_pairs_need_no_others(figures, folder):
     expected = by_python(folder, estimators=["naive", "ips", "snips"])
     for name, one in shown["recommenders"]["mine"].items():
         assert one == pytest.approx(expected[name], rel=1e-9)
+
+
+@pytest.mark.filterwarnings("always::verirec.exceptions.ColdStartWarning")
+def test_a_file_that_lacks_users_is_told_the_option_that_scores_them(estimate, folder):
+    given = ("log.csv", "--predictions", "mine=fewer.npz", "--json")
+    code, _, errors = estimate(*given)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert f"fewer.npz: user_ids lack 3 of the log's {SHAPE[0]} users (first: " in errors
+    assert "--missing-predictions mean scores them as its mean user" in errors
+    code, output, errors = estimate(*given, "--missing-predictions", "mean")
+    assert code == 0
+    assert "they are scored as its mean user" in errors
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = vr.read_log(folder / "log.csv")
+        read = vr.read_predictions(folder / "fewer.npz", table, missing="mean")
+        expected = numbers(vr.estimate(read, table, propensities=vr.LogisticPropensity().fit(table)))
+    assert json.loads(output)["recommenders"]["mine"] == expected
+    code, _, errors = estimate(*given, "--missing-predictions", "zero")
+    assert (code, "--missing-predictions must be one of error, mean" in errors) == (2, True)
 
 
 @pytest.fixture(params=["all logged pairs", "some of them"])

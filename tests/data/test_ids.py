@@ -274,3 +274,17 @@ def test_a_catalogue_says_its_size_and_kind():
     assert repr(IdMap(1234)) == "IdMap(1,234 ids, positions)"
     assert repr(IdMap.of([1])) == "IdMap(1 ids, int64)"
     assert repr(IdMap.of(["a"])) == "IdMap(1 ids, large_string)"
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [(["ann", "bob"], "U"), (["a", "b\0"], "O"), (["a", "b" * 5_000], "O"), ([7, 8], "i")],
+    ids=["text", "a null at the end", "a long one", "integers"],
+)
+def test_ids_come_in_an_array_that_can_be_saved_where_that_loses_nothing(ids, kind, tmp_path):
+    found = IdMap.of(ids).ids()
+    assert found.dtype.kind == kind
+    assert found.tolist() == ids
+    if kind != "O":
+        np.save(tmp_path / "ids.npy", found, allow_pickle=False)
+        assert IdMap.in_order(np.load(tmp_path / "ids.npy")) == IdMap.of(ids)

@@ -19,6 +19,7 @@ from refusals import check_refusal
 from verirec import FeedbackLog, IdMap, read_log, read_predictions
 from verirec.data.predictions import Factors, as_predictions
 from verirec.exceptions import (
+    ColdStartWarning,
     ColumnError,
     EmptyLogError,
     FileFormatError,
@@ -26,6 +27,7 @@ from verirec.exceptions import (
     MissingValueError,
     ParameterError,
     PredictionError,
+    ScoreWarning,
     UnknownIdError,
     UnknownIdWarning,
 )
@@ -212,8 +214,52 @@ def test_factors_of_ids_that_the_log_does_not_have_are_left_out(save, log):
 
 def test_factors_must_be_there_for_all_ids_of_the_log(save, log):
     fewer = full() | {"user_ids": np.array(USERS[:2])}
-    message = r"^f\.npz: user_ids lack 1 of the log's 3 users; the first is 'cy'$"
+    message = (
+        r"^f\.npz: user_ids lack 1 of the log's 3 users \(first: 'cy'\); missing='mean' scores them as its mean user$"
+    )
     check_refusal(lambda: read_predictions(save("f.npz", fewer), log), UnknownIdError, message)
+
+
+# What the file does not have, scored by means
+
+
+def test_factors_of_users_that_a_file_lacks_are_those_of_its_mean_user(save, log):
+    parts = full()
+    known = {name: parts[name][:2] for name in ("user_factors", "user_constants")}
+    with pytest.warns(
+        ColdStartWarning, match=r"^f\.npz: user_ids lack 1 of the log's 3 users \(first: 'cy'\): they are"
+    ):
+        read = read_predictions(save("f.npz", parts | known | {"user_ids": np.array(USERS[:2])}), log, missing="mean")
+    expected = {name: np.vstack([part, part.mean(axis=0)]) for name, part in known.items() if part.ndim == 2}
+    expected["user_constants"] = np.append(known["user_constants"], known["user_constants"].mean())
+    assert dense(read) == pytest.approx(dense(Factors(**parts | expected)))
+
+
+def test_pairs_that_a_table_lacks_get_the_mean_of_their_item(save, log):
+    given = "user,item,score\nann,10,0.25\nbob,10,0.75\nann,20,0.5\n"
+    with pytest.warns(ScoreWarning) as told:
+        read = read_predictions(save("s.csv", given), log, missing="mean")
+    assert dense(read).tolist() == [[0.25, 0.5], [0.75, 0.5], [0.5, 0.5]]
+    assert [str(one.message) for one in told] == [
+        "s.csv has no score of 3 of the 6 pairs, among them all of 1 of the log's 3 users (first: 'cy'): they are "
+        "scored as the mean of their item, or of all"
+    ]
+
+
+def test_a_table_of_all_pairs_needs_no_means(save, log):
+    lines = [f"{user},{item},0.{item}" for user in USERS for item in ITEMS]
+    file = save("s.csv", "\n".join(["user,item,score", *lines]))
+    assert (dense(read_predictions(file, log, missing="mean")) == dense(read_predictions(file, log))).all()
+
+
+def test_a_file_that_knows_nobody_is_refused_whatever_is_done_about_the_missing(save, log):
+    strangers = save("f.npz", full() | {"user_ids": np.array(["x", "y", "z"])})
+    message = r"^f\.npz: user_ids lack 3 of the log's 3 users \(first: 'ann', 'bob', 'cy'\)$"
+    for missing in ("error", "mean"):
+        check_refusal(
+            lambda missing=missing: read_predictions(strangers, log, missing=missing), UnknownIdError, message
+        )
+    check_refusal(lambda: read_predictions(strangers, log, missing="zero"), ParameterError, "^missing must be one of")
 
 
 # What the log does not have
@@ -334,7 +380,7 @@ BAD = [
         "ids.npz",
         full() | {"user_ids": ["ann", "bob", "dan"]},
         UnknownIdError,
-        r"^ids\.npz: user_ids lack 1 of the log's 3 users; the first is 'cy'$",
+        r"^ids\.npz: user_ids lack 1 of the log's 3 users \(first: 'cy'\); missing='mean' scores them as its mean",
     ),
     ("ids.npz", full() | {"user_ids": [1, 2, 3]}, UnknownIdError, r"^ids\.npz: user_ids: integers .* has strings$"),
     ("ids.npz", full() | {"item_ids": [10.0, 20.0]}, IdError, r"^item_ids holds 2 floats"),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from verirec.adapters.adapted import Extras
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.ids import IdMap
+from verirec.data.missing_scores import rows_or_mean, told_of_lacking
 from verirec.data.predictions import Factors
 from verirec.exceptions import AlignmentWarning, ColdStartWarning, UnknownIdError, warn_caller
 from verirec.formatting import short
@@ -50,17 +51,15 @@ def rows_of(ids: Any, size: int, log: FeedbackLog, side: str, source: str) -> np
     own = IdMap.in_order(ids, name=f"{side}_ids")
     found = own.find(catalogue.arrow(), name=f"{source}: the log's {side} ids")
     lacking = np.flatnonzero(found < 0)
-    first = short(catalogue.arrow(lacking[:1]).to_pylist()[0]) if lacking.size else ""
     if lacking.size == len(catalogue):
-        theirs = short(own.arrow([0]).to_pylist()[0])
+        first, theirs = (short(one.arrow([0]).to_pylist()[0]) for one in (catalogue, own))
         raise UnknownIdError(
             f"{source} knows none of the log's {len(catalogue):,} {side}s: the first of its own is {theirs}, of the "
             f"log's {first}"
         )
     if lacking.size:
         warn_caller(
-            f"{source} does not know {lacking.size:,} of the log's {len(catalogue):,} {side}s (first: {first}): they "
-            f"are scored as its mean {side}",
+            f"{source} does not know {told_of_lacking(catalogue, lacking, side)}: they are scored as its mean {side}",
             ColdStartWarning,
         )
     return found
@@ -83,12 +82,6 @@ def factors_for(
     """Line factors, and constants or `None`, up with a log; their sums are scores."""
     ids = {"user": extras.user_ids, "item": extras.item_ids}
     rows = [rows_of(ids[side], len(part), log, side, source) for side, part in zip(ids, sides, strict=True)]
-    factors = [_taken(part, at) for part, at in zip(sides, rows, strict=True)]
-    added = [None if part is None else _taken(part, at) for part, at in zip(constants, rows, strict=True)]
+    factors = [rows_or_mean(part, at) for part, at in zip(sides, rows, strict=True)]
+    added = [None if part is None else rows_or_mean(part, at) for part, at in zip(constants, rows, strict=True)]
     return Factors(factors[0], factors[1], added[0], added[1], link="identity")
-
-
-def _taken(values: Any, at: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-    """Take rows of an array; -1, which is the last, is their mean."""
-    given = np.asarray(values)
-    return np.concatenate([given, given.mean(axis=0, keepdims=True)])[at]

@@ -90,7 +90,7 @@ class Judge:
         if pairs is not judging:
             warn_caller(
                 f"{name} has scores of {len(pairs.log):,} of the {len(judging.log):,} logged pairs: judged on "
-                "these, as if they were a random part of the log",
+                "these, as if they were a random part of the log; missing='mean' fills the others",
                 ScoreWarning,
             )
         audit = self.audit if pairs is self.pairs else audit_within(self.audit, pairs.log)

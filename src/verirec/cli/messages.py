@@ -6,7 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_CALLED: Final = {"score": "score_column", "propensity": "propensity_column", "columns": "columns_named"}
+_CALLED: Final = {
+    "score": "score_column",
+    "propensity": "propensity_column",
+    "columns": "columns_named",
+    "missing": "missing_predictions",
+}
 """What the library calls what an option has another name for."""
 
 _HINT: Final = re.compile(

@@ -253,12 +253,29 @@ class ScoreOptions:
     """How files of scores are read."""
 
     score_column: Annotated[str | None, of_estimates(help="The column of scores in --predictions files.")] = None
+    missing_predictions: Annotated[
+        str,
+        of_estimates(
+            metavar="error|mean",
+            help="Users and items of the log that a --predictions file lacks: factors must be of all, and a table is "
+            "judged on the pairs that it has; or mean, to score them as its mean user or item.",
+        ),
+    ] = "error"
+
+    def __post_init__(self) -> None:
+        one_of("--missing-predictions", self.missing_predictions, ("error", "mean"))
 
     def read(self, path: Path, log: vr.FeedbackLog, columns: Mapping[str, str | None]) -> PredictionsLike:
         """Read a recommender from a file, or from the folder of a trained model; `columns` are the log's."""
         if path.is_dir():
             return methods_module().load(path).predictions_for(log)
-        return vr.read_predictions(path, log, score=self.score_column, log_columns=columns)
+        return vr.read_predictions(
+            path,
+            log,
+            score=self.score_column,
+            missing=self.missing_predictions,  # type: ignore[arg-type]
+            log_columns=columns,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

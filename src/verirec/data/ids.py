@@ -20,6 +20,8 @@ from verirec.formatting import rows_in_words, short
 _TABLE_SLACK: Final = 4
 """Integer ids are encoded by a look-up table as long as their range is within this many times the rows."""
 
+_WIDEST: Final = 128
+"""Characters of an id beyond which an array of one width would take far more room than strings."""
 _CANONICAL_INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _FLOAT_IN_TEXT: Final = r"^-?[0-9]+\.0+$"
 
@@ -88,8 +90,19 @@ class IdMap:
     __hash__ = None  # type: ignore[assignment]
 
     def ids(self, positions: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """Return the ids at these positions (all of them by default): int64, or Python strings in an object array."""
-        return np.asarray(self.arrow(positions).to_numpy(zero_copy_only=False))
+        """Return the ids at these positions (all of them by default): an array of int64 or of text.
+
+        Text is what NumPy saves without pickling, and `.npz` files of factors take; Python strings in an object array
+        where that would lose a null character at the end of an id, or take far more room.
+
+        Examples
+        --------
+        >>> IdMap.of(["ann", "bob"]).ids()
+        array(['ann', 'bob'], dtype='<U3')
+        """
+        found = self.arrow(positions)
+        values = np.asarray(found.to_numpy(zero_copy_only=False))
+        return values.astype(str) if values.dtype == object and _is_short_text(found) else values
 
     def arrow(self, positions: npt.ArrayLike | None = None) -> pa.Array:
         """Return the ids at these positions (all of them by default) as an Arrow array."""
@@ -358,6 +371,13 @@ def _plain(column: Any) -> Any:
     if pa.types.is_uint64(column.type):
         column = pc.if_else(pc.greater(column, pa.scalar(2**63 - 1, pa.uint64())), None, column)
     return column.cast(pa.int64())
+
+
+def _is_short_text(ids: pa.Array) -> bool:
+    """Tell whether ids are of text that an array of one width holds in little room, and to the last character."""
+    if not is_text(ids.type) or len(ids) == 0:
+        return False
+    return pc.max(pc.utf8_length(ids)).as_py() <= _WIDEST and not pc.any(pc.ends_with(ids, "\0")).as_py()
 
 
 def is_text(kind: pa.DataType) -> bool:

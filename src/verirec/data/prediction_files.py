@@ -7,19 +7,27 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import path_of
+from verirec.checks import one_of, path_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
 from verirec.data.limits import current_limits
+from verirec.data.missing_scores import MISSING, fill_missing, rows_or_mean, told_of_lacking
 from verirec.data.pair_files import read_scores, warn_of_left_out
 from verirec.data.predictions import Factors, PredictionsLike
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import FileFormatError, FileLimitError, MemoryBudgetError, UnknownIdError
+from verirec.exceptions import (
+    ColdStartWarning,
+    FileFormatError,
+    FileLimitError,
+    MemoryBudgetError,
+    UnknownIdError,
+    warn_caller,
+)
 from verirec.formatting import short
 
 _PARTS: Final = {
@@ -41,6 +49,7 @@ def read_predictions(
     user: str | None = None,
     item: str | None = None,
     score: str | None = None,
+    missing: Literal["error", "mean"] = "error",
     log_columns: Mapping[str, str | None] | None = None,
 ) -> PredictionsLike:
     """Read a recommender's predictions for the grid of a log.
@@ -59,6 +68,10 @@ def read_predictions(
         Whose users and items they are for.
     user, item, score
         The table's columns; left out, `log_columns` and the usual names are tried.
+    missing
+        What to do about users and items of the log that the file lacks. "error": factors must be of all of them; a
+        table may be of some pairs, and is then judged on these. "mean": factors are those of the mean user or item, and
+        a pair that a table has no score of gets the mean of its item, or of all; a warning counts them.
     log_columns
         The log's own columns, "user" and "item": taken where the table has columns of these names.
 
@@ -75,12 +88,14 @@ def read_predictions(
     """
     file = path_of("path", path)
     checked_log(log, levels=True)
+    one_of("missing", missing, MISSING)
     if file.suffix.lower() in (".npy", ".npz"):
-        return _read_arrays(file, log)
-    return read_scores(file, ScoreRoles(user, item, score), log, log_columns)
+        return _read_arrays(file, log, missing)
+    found = read_scores(file, ScoreRoles(user, item, score), log, log_columns)
+    return fill_missing(found, log, file.name) if missing == "mean" and isinstance(found, tuple) else found
 
 
-def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
+def _read_arrays(file: Path, log: FeedbackLog, missing: str) -> PredictionsLike:
     if not file.is_file():
         raise FileFormatError(f"no file {short(str(file), max=300)}")
     try:
@@ -113,7 +128,7 @@ def _read_arrays(file: Path, log: FeedbackLog) -> PredictionsLike:
             f"{file.name} must have user_factors and item_factors, and otherwise only {', '.join(sorted(_PARTS))}; "
             f"got {', '.join(sorted(parts))}"
         )
-    return _factors(parts, log, file.name)
+    return _factors(parts, log, file.name, missing)
 
 
 def _check_archive(file: Path) -> None:
@@ -136,17 +151,17 @@ def _finite(matrix: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return matrix
 
 
-def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) -> Factors:
+def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str, missing: str) -> Factors:
     """Line factors up with a log's positions, and take single values out of their arrays."""
     for side, catalogue in (("user", log.user_ids), ("item", log.item_ids)):
         ids = parts.pop(f"{side}_ids", None)
         if ids is not None:
-            order = _order(ids, catalogue, side, name)
+            order = _order(ids, catalogue, side, name, missing)
             for part in (f"{side}_factors", f"{side}_constants"):
                 if part in parts:
                     if parts[part].ndim == 0 or len(parts[part]) != len(ids):
                         raise FileFormatError(f"{name}: {part} must have a row for each of the {len(ids):,} {side}_ids")
-                    parts[part] = parts[part][order]
+                    parts[part] = rows_or_mean(parts[part], order) if (order < 0).any() else parts[part][order]
     options: dict[str, Any] = {"link": None} | parts
     for part in ("constant", "link"):
         if part in parts:
@@ -156,18 +171,18 @@ def _factors(parts: dict[str, npt.NDArray[Any]], log: FeedbackLog, name: str) ->
     return Factors(**options)
 
 
-def _order(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str) -> npt.NDArray[np.int32]:
-    """Return where in the ids of a file, or a model, each of a log's is; those that the log lacks are left out."""
+def _order(ids: npt.NDArray[Any], catalogue: IdMap, side: str, name: str, missing: str) -> npt.NDArray[np.int32]:
+    """Return where in the ids of a file each of a log's is, -1 for those that it lacks; others are left out."""
     own = IdMap.in_order(ids, name=f"{side}_ids")
     unknown = np.flatnonzero(catalogue.find(own.arrow(), name=f"{name}: {side}_ids") < 0)
     order = own.find(catalogue.arrow(), name=f"the log's {side} ids")
     lacking = np.flatnonzero(order < 0)
     if lacking.size:
-        first = catalogue.arrow(lacking[:1]).to_pylist()[0]
-        raise UnknownIdError(
-            f"{name}: {side}_ids lack {lacking.size:,} of the log's {len(catalogue):,} {side}s; the first is "
-            f"{short(first)}"
-        )
+        told = told_of_lacking(catalogue, lacking, side)
+        if missing == "error" or lacking.size == len(catalogue):
+            hint = f"; missing='mean' scores them as its mean {side}" if lacking.size < len(catalogue) else ""
+            raise UnknownIdError(f"{name}: {side}_ids lack {told}{hint}")
+        warn_caller(f"{name}: {side}_ids lack {told}: they are scored as its mean {side}", ColdStartWarning)
     if unknown.size:
         warn_of_left_out(f"{name}: factors", {side: (unknown.size, own.arrow(unknown[:3]).to_pylist())})
     return order

@@ -164,6 +164,7 @@ class _Watched:
             ready = prepare(log, self.predictions, labels, self.propensities, wishes, _silent, **self.settings)
             evidence = _Unranked(**vars(ready.evidence))
             usual = judge_all(ready.predictions, evidence, _silent)
+            _refuse_without_losses(usual.recommenders, self.loss)
             main = main_part(ready._replace(evidence=evidence), usual, self.loss, {})
             strict = judge_all(ready.predictions, replace(evidence, confidence=level), _silent)
         except _MISTAKES:
@@ -172,6 +173,16 @@ class _Watched:
             return Monitored(name, len(log), None, level, lacking=str(error))
         changes = _changes(strict.recommenders, main.basis, before)
         return Monitored(name, len(log), main, level, tuple(strict.comparisons), changes)
+
+
+def _refuse_without_losses(judged: dict[str, AssessedRecommender], loss: str) -> None:
+    """Refuse recommenders of which a period says nothing: rankings are left out."""
+    for name, one in judged.items():
+        if one.estimates is None:
+            raise PredictionError(
+                f"{name}: its scores are not probabilities, so there is no {loss} loss to follow over time; make "
+                "probabilities of them in Python, with verirec.calibrate"
+            )
 
 
 def _silent(step: str) -> None:
