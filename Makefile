@@ -29,11 +29,11 @@ test-plain: $(VENV)/.dev
 # Adapters and trackers against the real libraries, each in an environment of its own: their needs differ, and some are behind. LightFM, whose
 # package no longer builds by itself, is tested where somebody has built it.
 LIBRARIES ?= lenskit cornac rectools recbole mlflow
-OLDER     := numpy<2 pandas<3 scipy<1.14 pyarrow<21 setuptools<80
+OLDER     := numpy<2 pandas<3 pyarrow<21 setuptools<80
 test-adapters: $(BIN)/python
 	@mkdir -p .adapters && grep '^torch==' constraints.txt > .adapters/torch.txt
 	@set -e; for library in $(LIBRARIES); do \
-	  case $$library in recbole|rectools) older='$(OLDER)';; *) older=;; esac; \
+	  case $$library in recbole) older='$(OLDER) scipy<1.14';; rectools) older='$(OLDER)';; *) older=;; esac; \
 	  echo "$$library"; $(BIN)/python -m venv .adapters/$$library; \
 	  env -u PIP_BUILD_CONSTRAINT PIP_CONSTRAINT=.adapters/torch.txt .adapters/$$library/bin/pip install --quiet \
 	    --editable . pytest hypothesis sybil $$library $$older; \
