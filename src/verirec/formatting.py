@@ -73,11 +73,11 @@ def names_in_words(names: Sequence[str], *, max: int = 20) -> str:
     --------
     >>> names_in_words(["a", "b", "c"], max=2)
     'a, b and 1 more'
-    >>> names_in_words(["user\\n", "item"])
-    "'user\\\\n', item"
+    >>> names_in_words(["user\\n", "item", "stars "])
+    "'user\\\\n', item, 'stars '"
     """
-    # A line break in a column's name would end the message's one line.
-    plain = [name if name.isprintable() else repr(name) for name in names[:max]]
+    # A line break in a column's name would end the message's one line, and a blank at its end would not be seen.
+    plain = [name if name.isprintable() and name == name.strip() else repr(name) for name in names[:max]]
     listed = ", ".join(name if len(name) <= 60 else name[:60] + "..." for name in plain)
     return f"{listed} and {len(names) - max:,} more" if len(names) > max else listed
 

@@ -274,6 +274,17 @@ def test_what_is_calibrated_is_judged_by_the_audited_ones_of_the_other_rows(figu
     assert shown["audited-dr"]["value"] == pytest.approx(expected["audited-dr"].value, rel=1e-9)
 
 
+def test_answers_with_columns_of_their_own(figures, estimate, folder, tmp_path):
+    lines = (folder / "audit.csv").read_text().splitlines()[1:]
+    (tmp_path / "fragen.csv").write_text("\n".join(["kunde;artikel;mag", *(line.replace(",", ";") for line in lines)]))
+    plain = figures("log.csv", "--predictions", "m=matrix.npy", "--audit", "audit.csv")
+    given = ["log.csv", "--predictions", "m=matrix.npy", "--audit", tmp_path / "fragen.csv"]
+    assert figures(*given, "--answer-columns", "kunde, artikel,mag")["recommenders"] == plain["recommenders"]
+    assert "name them: --answer-columns USER,ITEM,ANSWER; the columns are: kunde, artikel, mag" in estimate(*given)[2]
+    told = estimate(*given, "--answer-columns", "kunde,artikel")[2]
+    assert "--answer-columns must be three names, USER,ITEM,ANSWER; got 'kunde,artikel'" in told
+
+
 def test_second_answers_give_the_rates_and_their_uncertainty(figures, tmp_path):
     world = vr.simulate.world(100, 150, observed=0.3, selectivity=1, random_state=0)
     users, items = world.log.users, world.log.items

@@ -9,7 +9,12 @@ from verirec.cli.messages import in_options
 OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("user", "positive_from", "duplicates", "clip", "delimiter", "all_users", "interval", "timestamp")
-} | {"score_column": "--score-column", "propensity": "--propensity", "propensity_column": "--propensity-column"}
+} | {
+    "answer_columns": "--answer-columns",
+    "score_column": "--score-column",
+    "propensity": "--propensity",
+    "propensity_column": "--propensity-column",
+}
 
 MESSAGES = [
     ("name it: user=...; the columns are: a, b", "name it: --user ...; the columns are: a, b"),
@@ -32,6 +37,10 @@ MESSAGES = [
         "5 levels: --positive-from ... in place of it, makes it binary",
     ),
     ("fit it with propensities=...", "fit it with propensities"),
+    (
+        "a.csv: unclear; name them: user=..., item=..., true_label=...; the columns",
+        "a.csv: unclear; name them: --answer-columns USER,ITEM,ANSWER; the columns",
+    ),
     ("n_users=5 ids", "n_users=5 ids"),
     ("--predictions must be NAME=FILE; got 'user=x'", "--predictions must be NAME=FILE; got 'user=x'"),
     ("no file 'a/user=1/clip=2.csv'", "no file 'a/user=1/clip=2.csv'"),

@@ -627,7 +627,7 @@ def test_the_logs_own_columns_are_looked_for_in_an_audit(write, small_text_log):
 
 def test_the_hint_for_an_audit_names_what_can_be_given(write, small_text_log):
     file = write("audit.csv", "user,item,foo\na,1,1\n")
-    message = r"; name it: true_label=\.\.\.; the columns are: user, item, foo$"
+    message = r"; name them: user=\.\.\., item=\.\.\., true_label=\.\.\.; the columns are: user, item, foo$"
     check_refusal(lambda: AuditSample.from_file(file, small_text_log), ColumnError, message)
     assert AuditSample.from_file(file, small_text_log, true_label="foo").true_labels.tolist() == [1]
 
@@ -707,6 +707,8 @@ def test_a_bad_file_of_ids_is_refused_in_one_line(write, tmp_path, content, erro
         ["1998-03-01", "1998-02-01", "1999-01-01"],
         ["1998-03-01T12:00:00", "1998-02-01 00:00", "1999-01-01T01:02:03.5"],
         ["1998-03-01T12:00:00Z", "1998-02-01T00:00:00+02:00", "1999-01-01T01:02:03Z"],
+        ["01.03.1998", "01.02.1998", "01.01.1999"],
+        ["01.03.1998 12:00", "01.02.1998 00:00:30", "01.01.1999 01:02"],
     ],
 )
 def test_iso_text_is_a_time_in_frames_as_in_files(tmp_path, times):
@@ -716,6 +718,23 @@ def test_iso_text_is_a_time_in_frames_as_in_files(tmp_path, times):
     for frame in (table, table.to_pandas(), pl.from_arrow(table)):
         found = FeedbackLog.from_frame(frame, timestamp="when")
         np.testing.assert_array_equal(found.timestamps, of_file.timestamps)
+
+
+def test_days_come_first_where_dots_follow():
+    table = pa.table({"user": [1, 1], "item": [1, 2], "label": [1, 0], "when": ["02.03.1998", "01.04.1998 10:30"]})
+    found = FeedbackLog.from_frame(table, timestamp="when").timestamps
+    assert found.tolist() == np.array(["1998-03-02", "1998-04-01T10:30"], found.dtype).tolist()
+
+
+def test_days_and_months_between_slashes_are_refused():
+    table = pa.table({"user": [1, 1], "item": [1, 2], "label": [1, 0], "when": ["02/03/1998", "01/04/1998"]})
+    with pytest.raises(DataError, match=r"^column 'when' must hold numbers, dates or ISO text .* has '02/03/1998'$"):
+        FeedbackLog.from_frame(table, timestamp="when")
+
+
+def test_blanks_around_names_in_a_header_are_no_part_of_them(write):
+    log = read_log(write("log.csv", "user ; item;label  ;t\n1;2;1;5\n2;2;0;6\n"), delimiter=";", rating="label")
+    assert log.labels.tolist() == [1, 0]
 
 
 def test_text_that_is_no_time_is_refused_with_its_row():

@@ -301,3 +301,22 @@ def test_who_has_no_row_is_said_to_be_named(tmp_path):
     file.write_text("user,item,true_label\na,0,1\nz,0,0\n")
     with pytest.raises(UnknownIdError, match=r"first is 'z'; users that have no row are named by all_users=\.\.\.$"):
         SurveySample.from_file(file, log)
+
+
+@pytest.mark.parametrize(
+    ("likes", "dislikes"),
+    [("ja", "Nein"), ("Oui", "non"), ("sí", "no"), ("up", "down"), ("Y", "n"), ("like", "dislike")],
+)
+def test_answers_in_other_words(read, likes, dislikes):
+    found = read(f"user,item,answer\nann,10,{likes}\nbob,10, {dislikes}\n")
+    assert found.labels.tolist() == [1, 0]
+
+
+def test_blanks_around_column_names(read):
+    found = read(" user ;item\t;true_label \nann;10;1\n".replace("\t", " "))
+    assert (found.users.tolist(), found.labels.tolist()) == ([0], [1])
+
+
+def test_all_columns_of_answers_are_to_be_named(read):
+    with pytest.raises(ColumnError, match=r"name them: user=\.\.\., item=\.\.\., true_label=\.\.\.; the columns are"):
+        read("kunde,item,true_label\nann,10,1\n")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import ExcludeOptions, LogOptions
+from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -36,7 +36,7 @@ app = typer.Typer(add_completion=False)
 @app.command("assess")
 @takes_groups
 def assess_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     out: OutFolder,
     noise: NoiseOptions,
     rates: ErrorOptions,
@@ -83,7 +83,7 @@ def assess_command(
             audit=audit,
             errors=rates.found(chosen, audit, propensities),
             survey=survey.read(table, log.of_truths),
-            noise_rates=noise.known_rates(chosen, log.columns, propensities),
+            noise_rates=noise.known_rates(chosen, log.of_truths, propensities),
             propensities=propensities,
             hold_out=hold_out,
             train=train or (),

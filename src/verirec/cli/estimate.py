@@ -13,7 +13,7 @@ from rich.text import Text
 import verirec as vr
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import ExcludeOptions, LogOptions
+from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -62,7 +62,7 @@ class _NoiseOptions(NoiseOptions):
 
         if self.audit is None and not self.region and (self.others or self.rho01 is not None):
             checked_log(log)  # What is neither an audit nor a region gives rates of two classes.
-        rates = self.known_rates(log, as_in_log["log_columns"], propensities)
+        rates = self.known_rates(log, as_in_log, propensities)
         if rates is not None:
             return Noise(rates, rates.source)
         audit = self.read_audit(log, as_in_log)
@@ -86,7 +86,7 @@ class _NoiseOptions(NoiseOptions):
 @app.command("estimate")
 @takes_groups
 def estimate_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     predictions: Annotated[list[str], typer.Option(help=PREDICTIONS_HELP)],
     noise: _NoiseOptions,
     rates: ErrorOptions,

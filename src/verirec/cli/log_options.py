@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 import typer
 
@@ -16,6 +16,8 @@ from verirec.exceptions import ParameterError, UnknownIdError
 from verirec.formatting import short
 
 of_log = partial(typer.Option, rich_help_panel="How ratings are read")
+
+_ANSWER_ROLES: Final = ("user", "item", "true_label")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +88,6 @@ class RatingsOptions(AbstractContextManager["RatingsOptions"]):
     def columns(self) -> dict[str, str | None]:
         """The columns of users and items, which files that go with the log may have too."""
         return {"user": self.user, "item": self.item}
-
-    @property
-    def of_truths(self) -> dict[str, Any]:
-        """What files of true labels have in common with the log: its columns, and from which star on people like."""
-        return {"log_columns": self.columns, "positive_from": self.positive_from}
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -200,6 +197,34 @@ class LogOptions(WholeLogOptions):
     def load(self, propensity: str | None = None) -> vr.FeedbackLog:
         """Read the log, with a column of propensities if it has one."""
         return self.read(self.log, **self.rules(propensity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedLogOptions(LogOptions):
+    """The log, and how it and what people answered about it are read."""
+
+    answer_columns: Annotated[
+        str | None,
+        of_log(
+            metavar="USER,ITEM,ANSWER",
+            help="The columns of --survey, --audit and other files of answers, if they have other names than the "
+            "log's and true_label.",
+        ),
+    ] = None
+
+    @property
+    def of_truths(self) -> dict[str, Any]:
+        """How files of true labels are read: by their own columns or the log's, and from which star on people like."""
+        names = {} if self.answer_columns is None else dict(zip(_ANSWER_ROLES, self._answer_names(), strict=True))
+        return {"log_columns": self.columns, "positive_from": self.positive_from} | names
+
+    def _answer_names(self) -> list[str]:
+        names = [name.strip() for name in str(self.answer_columns).split(",")]
+        if len(names) != len(_ANSWER_ROLES) or not all(names):
+            raise ParameterError(
+                f"--answer-columns must be three names, USER,ITEM,ANSWER; got {short(self.answer_columns)}"
+            )
+        return names
 
 
 @dataclass(frozen=True, kw_only=True)

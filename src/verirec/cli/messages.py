@@ -18,6 +18,9 @@ _HINT: Final = re.compile(
     r"""(?<![\w'"./=-]) (?P<name>[a-z]\w*) = (?P<value> \.\.\. | '[^']*' | "[^"]*" | [-+\w.]*\w )""", re.VERBOSE
 )
 
+_ANSWERS: Final = re.compile(r"name them: user=\.\.\., item=\.\.\., (true_label|answer)=\.\.\.")
+"""How files of answers are told their columns, which are not the log's."""
+
 _NAMED: Final = re.compile(r"\bname (it|them): (?=(\w+)=\.\.\.)")
 
 _IN_PYTHON: Final = "log.binary(positive_from=...), or "
@@ -58,6 +61,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         return f"{option} {value.strip(chr(39) + chr(34))}"
 
     message = message.replace(_IN_PYTHON, "")
+    if "answer_columns" in options:
+        message = _ANSWERS.sub("name them: --answer-columns USER,ITEM,ANSWER", message)
     message = _NAMED.sub(lambda hint: hint[0] if _option(hint[2], options) else f"re{hint[0]}", message)
     return _HINT.sub(spoken, _LIMIT.sub(r"--limit=\1=NUMBER", message) if "limit" in options else message)
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import ExcludeOptions, LogOptions
+from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -35,7 +35,7 @@ app = typer.Typer(add_completion=False)
 @app.command("monitor")
 @takes_groups
 def monitor_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     out: OutFolder,
     noise: NoiseOptions,
     how: EstimateOptions,

@@ -62,7 +62,7 @@ class SurveyOptions:
     ] = None
 
     def read(self, log: vr.FeedbackLog, as_in_log: Mapping[str, Any]) -> vr.SurveySample | None:
-        """Read the survey, or take the rows that the log marks as shown at random; see `RatingsOptions.of_truths`."""
+        """Read the survey, or take the rows that the log marks as shown at random; see `AskedLogOptions.of_truths`."""
         if self.survey is not None:
             return vr.SurveySample.from_file(self.survey, log, **as_in_log)
         return vr.SurveySample.from_unbiased(log) if log.unbiased is not None else None
@@ -140,18 +140,20 @@ class NoiseOptions(RateOptions):
         return (self.audit is not None) + (self.reask is not None)
 
     def read_audit(self, log: vr.FeedbackLog, as_in_log: Mapping[str, Any]) -> vr.AuditSample | None:
-        """Read the audit, if there is one; see `RatingsOptions.of_truths`."""
+        """Read the audit, if there is one; see `AskedLogOptions.of_truths`."""
         return None if self.audit is None else vr.AuditSample.from_file(self.audit, log, **as_in_log)
 
     def known_rates(
-        self, log: vr.FeedbackLog, columns: Mapping[str, str | None], propensities: vr.Propensities
+        self, log: vr.FeedbackLog, as_in_log: Mapping[str, Any], propensities: vr.Propensities
     ) -> vr.NoiseRates | None:
         """Take the rates that are given, or find them out by second answers, if there are any."""
         from verirec.nuisance.noise_rates import rates_from_reask
 
         if self.reask is None:
             return self.rates
-        return rates_from_reask(log, vr.ReaskSample.from_file(self.reask, log, log_columns=columns), propensities)
+        named = {role: as_in_log.get(role) for role in ("user", "item", "log_columns")}
+        answers = vr.ReaskSample.from_file(self.reask, log, answer=as_in_log.get("true_label"), **named)
+        return rates_from_reask(log, answers, propensities)
 
 
 @dataclass(frozen=True, kw_only=True)

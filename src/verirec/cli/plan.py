@@ -14,7 +14,7 @@ from rich.console import Console
 import verirec as vr
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import ExcludeOptions, LogOptions
+from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
     PREDICTIONS_HELP,
     AsJson,
@@ -42,7 +42,7 @@ _FORMS: Final = ("csv", "label-studio")
 @app.command("plan")
 @takes_groups
 def plan_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     out: OutFile,
     guess: RateOptions,
     scores: ScoreOptions,

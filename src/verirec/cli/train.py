@@ -18,7 +18,7 @@ import verirec as vr
 from verirec.atomic_write import temporary_prefix
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import AskedLogOptions
 from verirec.cli.options import (
     AsJson,
     EngineOptions,
@@ -48,7 +48,7 @@ app = typer.Typer(add_completion=False)
 @app.command("train")
 @takes_groups
 def train_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     method: Annotated[str, typer.Option(help="One of those that verirec methods lists.")],
     out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
     noise: NoiseOptions,
@@ -87,7 +87,7 @@ def train_command(
     with working("Reading the log"):
         table = log.load(propensity.propensity_column)
         propensities = propensity.fit(table)
-        rates = noise.known_rates(table, log.columns, propensities)
+        rates = noise.known_rates(table, log.of_truths, propensities)
         given = {
             "propensities": propensities,
             "audit": noise.read_audit(table, log.of_truths),

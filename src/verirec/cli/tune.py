@@ -12,7 +12,7 @@ from rich.table import Table
 
 from verirec.checks import one_of
 from verirec.cli.groups import takes_groups
-from verirec.cli.log_options import LogOptions
+from verirec.cli.log_options import AskedLogOptions
 from verirec.cli.options import (
     AsJson,
     EngineOptions,
@@ -42,7 +42,7 @@ app = typer.Typer(add_completion=False)
 @app.command("tune")
 @takes_groups
 def tune_command(
-    log: LogOptions,
+    log: AskedLogOptions,
     out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Folder for the model.")],
     noise: NoiseOptions,
     survey: SurveyOptions,

@@ -30,6 +30,8 @@ class Roles:
     """Names of the third column that win over its other usual ones."""
     rating_word: ClassVar[str] = "rating"
     """What the third column is called, here and in what users write."""
+    hinted: ClassVar[tuple[str, ...]] = ()
+    """Roles that an error says how to name, each time all of them; none for those that are unclear."""
     takes_delimiter: ClassVar[bool] = True
     """Whether whoever reads such a file can say what its fields are separated by."""
     optional_names: ClassVar[dict[str, frozenset[str]]] = {}
@@ -109,12 +111,12 @@ class Roles:
             f"the {word} ({'several could be it: ' + ', '.join(map(str, found)) if found else 'none has a usual name'})"
             for word, found in unclear.items()
         )
-        hints = ", ".join(f"{word}=..." for word in unclear)
+        hints = ", ".join(f"{word}=..." for word in (map(self.word, self.hinted) if self.hinted else unclear))
         if type(self) is Roles and unclear.get("rating") == []:
             hints += " (clicks=True if each row is a click, without one)"
+        which = "it" if len(self.hinted or unclear) == 1 else "them"
         raise ColumnError(
-            f"cannot tell which column is {', '.join(reasons)}; name {'it' if len(unclear) == 1 else 'them'}: {hints}; "
-            f"{self._what_there_is(columns)}"
+            f"cannot tell which column is {', '.join(reasons)}; name {which}: {hints}; {self._what_there_is(columns)}"
         )
 
     def _candidates(self, role: str, columns: list[str]) -> list[str]:
@@ -196,9 +198,10 @@ class TruthRoles(Roles):
     `weight`, one over it), which pairs were drawn together (`cluster`), and who answered (`person`).
     """
 
-    usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating"])}
+    usual_names = _USUAL_NAMES | {"rating": frozenset(["truelabel", "truth", "true", "label", "rating", "answer"])}
     preferred = frozenset(["truelabel", "truth"])
     rating_word = "true_label"
+    hinted = ("user", "item", "rating")
     takes_delimiter = False
     optional_names: ClassVar = {
         "kind": frozenset(["kind"]),

@@ -242,7 +242,7 @@ def _values(table: pa.Table, name: str, role: str) -> npt.NDArray[Any]:
 
 def _moments(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """Read dates and times that a frame holds as ISO text, as a text file's are; those with a zone become UTC."""
-    texts = column.cast(pa.string())
+    texts = _day_last_to_first(column.cast(pa.string()))
     for kind in (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             return np.asarray(texts.cast(kind).to_numpy())
@@ -251,9 +251,15 @@ def _moments(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     iso = pc.match_substring_regex(texts, _ISO).to_numpy()
     rows = np.flatnonzero(~iso) if not iso.all() else np.arange(len(texts))
     raise DataError(
-        f"column {name!r} must hold numbers, dates or ISO text such as 1998-03-01T12:30:00, all of one kind; not so in "
-        f"{rows_in_words(rows, len(texts))}, where row {rows[0]} has {short(texts[int(rows[0])].as_py())}"
+        f"column {name!r} must hold numbers, dates or ISO text such as 1998-03-01T12:30:00 (or 01.03.1998), all of one "
+        f"kind; not so in {rows_in_words(rows, len(texts))}, where row {rows[0]} has "
+        f"{short(texts[int(rows[0])].as_py())}"
     )
+
+
+def _day_last_to_first(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bring 31.12.1998 to ISO's order: with dots the day is first everywhere. With slashes it is not: refused."""
+    return pc.replace_substring_regex(texts, r"^(\d{2})\.(\d{2})\.(\d{4})($|[T ])", r"\3-\2-\1\4")
 
 
 def _not_numbers(column: pa.ChunkedArray, name: str, error: type[DataError]) -> DataError:

@@ -88,7 +88,7 @@ class TextLayout:
         with pyarrow.csv.open_csv(opened_text(file), read_options=read, parse_options=parse) as opened:
             header = opened.schema.names
         form.broken.clear()  # Of the first block, which is read once more.
-        names = [column.split(":")[0] for column in header] if typed_header else header
+        names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
         if len(set(names)) < len(names):
             raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
         settled = settle(names)

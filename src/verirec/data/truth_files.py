@@ -42,8 +42,8 @@ _KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
 BEST: Final = "best"
 _PLANNED: Final = ("logged", "random", BEST)
 """What a plan says of its rows; those to ask about again are logged."""
-_NEGATIVE: Final = ("0", "0.0", "0,0", "no", "false")
-_POSITIVE: Final = ("1", "1.0", "1,0", "yes", "true")
+_NEGATIVE: Final = ("0", "0.0", "0,0", "no", "n", "false", "down", "dislike", "nein", "falsch", "non", "faux", "não")
+_POSITIVE: Final = ("1", "1.0", "1,0", "yes", "y", "true", "up", "like", "ja", "wahr", "oui", "vrai", "si", "sí", "sim")
 
 
 class Truths(NamedTuple):
