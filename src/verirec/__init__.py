@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         SelectionStrength,
         calibrate,
         compare,
+        compare_rankings,
         estimate,
         estimate_click_ranking,
         estimate_ranking,
@@ -111,8 +112,8 @@ _NAMES = {
     "assessment": "Assessment Monitoring assess monitor",
     "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_limits "
     "read_log read_predictions scan_log split split_unbiased",
-    "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare estimate "
-    "estimate_click_ranking estimate_ranking selection_strength sensitivity",
+    "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare "
+    "compare_rankings estimate estimate_click_ranking estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
     "losses": "GroupedNoiseRates NoiseRates NoiseRegion TransitionMatrix TransitionRegion",
     "methods": "load",
@@ -177,6 +178,7 @@ __all__ = [
     "calibrate",
     "check_file",
     "compare",
+    "compare_rankings",
     "estimate",
     "estimate_click_ranking",
     "estimate_ranking",

@@ -6,7 +6,7 @@ from verirec.estimation.click_ranking import estimate_click_ranking
 from verirec.estimation.compare import compare
 from verirec.estimation.estimate import estimate
 from verirec.estimation.intervals import Estimate, EstimateRange
-from verirec.estimation.ranking import estimate_ranking
+from verirec.estimation.ranking import compare_rankings, estimate_ranking
 from verirec.estimation.results import Estimates
 from verirec.estimation.selection_range import SelectionRange
 from verirec.estimation.sensitivity import Sensitivity, sensitivity
@@ -23,6 +23,7 @@ __all__ = [
     "Sensitivity",
     "calibrate",
     "compare",
+    "compare_rankings",
     "estimate",
     "estimate_click_ranking",
     "estimate_ranking",

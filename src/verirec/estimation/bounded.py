@@ -43,6 +43,24 @@ def within_range(estimate: Estimate, most: float = 1.0) -> Estimate:
     return replace(estimate, value=value, interval=ends, diagnostics=estimate.diagnostics | outside)
 
 
+def difference_within(estimate: Estimate, most: float = 1.0, *, normal: bool = False) -> Estimate:
+    """Bring the difference of two numbers between 0 and `most` into its range, with its interval.
+
+    With `normal` the interval is value -+ z standard errors, whatever it was.
+
+    Examples
+    --------
+    >>> difference_within(Estimate(-0.8, 0.2, (-1.2, -0.4))).interval
+    (-1.0, -0.4)
+    """
+    interval = normal_interval(estimate.value, estimate.standard_error, estimate.confidence)
+    value, low, high = (
+        min(max(part, -most), most) for part in (estimate.value, *(interval if normal else estimate.interval))
+    )
+    outside = {} if value == estimate.value else {"outside": estimate.value}
+    return replace(estimate, value=value, interval=(low, high), diagnostics=estimate.diagnostics | outside)
+
+
 def _wilson(share: float, error: float, confidence: float) -> tuple[float, float]:
     anchor = float(np.clip(max(share, error), _TINY, 0.5))
     width = float(ndtri((1 + confidence) / 2)) ** 2 * error**2 / (anchor * (1 - anchor))

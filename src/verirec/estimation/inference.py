@@ -94,7 +94,7 @@ def judge_difference(
             apart = [_mean_of(estimator, *each, confidence) for each in both]
             means, slopes = [one.value for one in apart], [slope_at(one) for one in apart]
         (one, _, one_gradient), (two, rows, two_gradient) = both
-        difference = _minus(scaled(one, slopes[0]), scaled(two, slopes[1])) if roots else _minus(one, two)
+        difference = minus(scaled(one, slopes[0]), scaled(two, slopes[1])) if roots else minus(one, two)
         gradient = None
         if one_gradient is not None and two_gradient is not None:
             gradient = slopes[0] * one_gradient - slopes[1] * two_gradient
@@ -139,7 +139,7 @@ def judge_metric(
     return normal_estimate(replace(corrected, value=right.value), rows, None, confidence, facts)
 
 
-def _minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
+def minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
     """Subtract two estimates of the same pairs; the same unobserved ones were sampled for both."""
 
     def effects(part: RowPart) -> Effects:

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
-from verirec.estimation.bounded import within_range
+from verirec.estimation.bounded import difference_within, within_range
 from verirec.estimation.gathering import logged_pairs, noise_in_hand, spoken_of
-from verirec.estimation.inference import judge_metric
+from verirec.estimation.inference import judge_metric, minus
 from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.overlap import warn_of_reach
-from verirec.estimation.places import places
+from verirec.estimation.places import judged_users, places
 from verirec.estimation.ranking_formulas import Metric, at_depth, auc, auc_by_rates, largest
 from verirec.estimation.rows import LoggedPairs, Rows
 from verirec.estimation.score_classes import ScoreClasses
@@ -38,7 +38,7 @@ _FEWEST: Final = 1e-9
 
 
 def ranking_by_log(
-    values: CellValues,
+    rankings: Sequence[CellValues],
     log: FeedbackLog,
     propensities: Any,
     noise: Noise,
@@ -52,6 +52,8 @@ def ranking_by_log(
 ) -> dict[str, Any]:
     """Go by the log, and by what is known of its selection and noise; all metrics, or some.
 
+    Of two rankings it is the difference, first minus second: the same rows judge both.
+
     With an audit its true labels are in them, and any noise rates will do: of a region none are needed.
     """
     refuse_weights(log, ["ranking estimates"])
@@ -61,7 +63,10 @@ def ranking_by_log(
     log, nothing = pairs.log, np.broadcast_to(0.0, len(pairs.log))
     warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
-    formulas, classes = _formulas(values, pairs, depths, max_scores)
+    each = [_formulas(values, pairs, depths, max_scores) for values in rankings]
+    formulas, auc_of = _of_one(*each[0]) if len(each) == 1 else _of_two(*each)
+    scale = log.n_users / judged_users(rankings, np.arange(log.n_users))
+    finished = partial(_finished, log=log, scale=scale, apart=len(each) > 1)
     facts = {"rows": len(log), "cells": pairs.n_cells, "floored": fitted.count_floored(log), "source": source}
 
     asked = list(formulas) if only is None else only
@@ -82,13 +87,14 @@ def ranking_by_log(
     if isinstance(noise, NoiseRegion) and audit is None:
         plain = Rows(pairs, nothing, nothing, pairs.labels(None))
         points = [rates for rates in noise.lattice if _fits(_share(plain, rates))]
-        auc_at = None if classes is None else auc_by_rates(plain, classes)
-        return dict(_over_region(lambda rates, names: _bounded(at(rates, names), log), points, asked, auc_at))
+        auc_at = None if auc_of is None else auc_of(plain)
+        return dict(_over_region(lambda rates, names: finished(at(rates, names)), points, asked, auc_at))
     rates = None if isinstance(noise, NoiseRegion) else noise
     found = at(rates, asked)
     warn_of_unweighted_audit(fitted, rates)
-    _warn_if_impossible(found)
-    return dict(_bounded(found, log))
+    if len(each) == 1:
+        _warn_if_impossible(found)
+    return dict(finished(found))
 
 
 def _formulas(
@@ -112,6 +118,33 @@ def _formulas(
     return found, classes
 
 
+AUCs = Callable[[Rows], Callable[[NoiseRates], float]]
+"""Of rows with labels as they are, the AUC as a function of the noise rates."""
+
+
+def _of_one(formulas: dict[str, Metric], classes: ScoreClasses | None) -> tuple[dict[str, Metric], AUCs | None]:
+    return formulas, None if classes is None else partial(auc_by_rates, classes=classes)
+
+
+def _of_two(
+    first: tuple[dict[str, Metric], ScoreClasses | None], second: tuple[dict[str, Metric], ScoreClasses | None]
+) -> tuple[dict[str, Metric], AUCs | None]:
+    """Subtract the metrics that both have."""
+
+    def difference(name: str) -> Metric:
+        return lambda rows: minus(first[0][name](rows), second[0][name](rows))
+
+    (_, one), (_, two) = first, second
+    auc_of: AUCs | None = None
+    if one is not None and two is not None:
+
+        def auc_of(rows: Rows) -> Callable[[NoiseRates], float]:
+            at, beside = auc_by_rates(rows, one), auc_by_rates(rows, two)
+            return lambda rates: at(rates) - beside(rates)
+
+    return {name: difference(name) for name in first[0] if name in second[0]}, auc_of
+
+
 def _scores(values: CellValues, log: FeedbackLog) -> Array:
     if not values.parallel:
         return values.at(log.users, log.items)
@@ -120,20 +153,28 @@ def _scores(values: CellValues, log: FeedbackLog) -> Array:
 
 def _times(dcg: Estimate, name: str, log: FeedbackLog) -> Estimate:
     """Return NDCG at the depth of a DCG."""
-    factor = 1 / largest(name.removeprefix("n"), log.n_items)
-    low, high = dcg.interval
-    parts = {source: factor**2 * part for source, part in dcg.diagnostics["variance"].items()}
+    return _scaled(dcg, 1 / largest(name.removeprefix("n"), log.n_items))
+
+
+def _scaled(one: Estimate, factor: float) -> Estimate:
+    if factor == 1:
+        return one
+    low, high = one.interval
+    parts = {source: factor**2 * part for source, part in one.diagnostics["variance"].items()}
     return replace(
-        dcg,
-        value=factor * dcg.value,
-        standard_error=factor * dcg.standard_error,
+        one,
+        value=factor * one.value,
+        standard_error=factor * one.standard_error,
         interval=(factor * low, factor * high),
-        diagnostics=dcg.diagnostics | {"variance": parts},
+        diagnostics=one.diagnostics | {"variance": parts},
     )
 
 
-def _bounded(found: dict[str, Estimate], log: FeedbackLog) -> dict[str, Estimate]:
-    return {name: within_range(one, largest(name, log.n_items)) for name, one in found.items()}
+def _finished(found: dict[str, Estimate], log: FeedbackLog, scale: float, *, apart: bool) -> dict[str, Estimate]:
+    """Count what has a depth by judged user, and bring all into their range; differences have one to both sides."""
+    bounded = difference_within if apart else within_range
+    scaled = {name: one if name.startswith(("auc", "recall")) else _scaled(one, scale) for name, one in found.items()}
+    return {name: bounded(one, largest(name, log.n_items)) for name, one in scaled.items()}
 
 
 def _over_region(

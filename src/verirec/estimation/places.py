@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -50,6 +51,17 @@ class Places(NamedTuple):
             return float(by_place.sum())
         so_far = np.append(0.0, np.cumsum(by_place))
         return np.asarray(so_far[np.minimum(self.lengths, len(by_place))])
+
+
+def judged_users(rankings: Sequence[CellValues], users: Positions) -> int:
+    """Count those of some users who have a list, by any of some rankings; of scores all have, and of none all count.
+
+    Nobody's list tells nothing of a recommender: what has a depth is a mean over users who have one.
+    """
+    listed = np.zeros(len(users), bool)
+    for values in rankings:
+        listed |= values.lengths[users] > 0 if isinstance(values, TopLists) else True
+    return int(listed.sum()) or len(users)
 
 
 def places(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verirec.adapters.adapt import adapted
 from verirec.data.cells import CellValues
@@ -16,6 +16,7 @@ from verirec.estimation.log_ranking import ranking_by_log
 from verirec.estimation.ranking_formulas import METRICS
 from verirec.estimation.results import Estimates
 from verirec.estimation.survey.ranking import ranking_by_survey
+from verirec.estimation.survey.ranking_difference import ranking_difference_by_survey
 from verirec.exceptions import (
     AuditError,
     EmptyLogError,
@@ -68,7 +69,8 @@ def estimate_ranking(
     ----------
     scores
         As `estimate`'s predictions, for all pairs; only their order counts. Or top-k lists, a frame with user, item and
-        rank: all but AUC can be told of these, as deep as they are. Places that a list leaves empty count as misses.
+        rank: all but AUC can be told of these, as deep as they are. Users without a list are not judged, and places
+        that a list leaves empty count as misses; recall is of all liked pairs, those of users without a list too.
     log, propensities, noise_rates, audit, confidence
         As in `estimate`. Without noise rates and audit nothing is corrected for noise; with an audit its true labels
         are in all metrics of the log, which are then right whatever the noise is, if the propensities are.
@@ -94,18 +96,90 @@ def estimate_ranking(
     >>> bool(result["auc"].interval[0] < truth < result["auc"].interval[1])
     True
     """
-    level, depths = checked_confidence(confidence), checked_depths(k)
-    by_log = partial(ranking_by_log, audit=audit, exclude=exclude, max_scores=max_scores)
+    given = _Given(log, propensities, noise_rates, audit, survey, exclude, k, confidence, max_scores)
+    return _ranked([scores], given, ranking_by_survey, "how well all items are ranked")
+
+
+def compare_rankings(
+    first: PredictionsLike,
+    second: PredictionsLike,
+    log: FeedbackLog,
+    *,
+    propensities: Any = None,
+    noise_rates: Noise = None,
+    audit: AuditSample | None = None,
+    survey: SurveySample | None = None,
+    exclude: Any = None,
+    k: int | Iterable[int] = 5,
+    confidence: float = 0.95,
+    max_scores: int | None = None,
+) -> Estimates:
+    """Estimate by how much the first recommender ranks better than the second: above 0, the first is better.
+
+    Both are judged by the same pairs, so that what is common to them cancels: the interval of the difference is
+    narrower than the two intervals apart suggest. A survey's pairs that stand at the same place in both rankings count
+    for nothing; `plan_labels` with both recommenders chooses such as do not. With a survey there is what the survey
+    tells, and nothing else: DCG, NDCG and precision and, if it is one of all pairs, recall.
+
+    Parameters
+    ----------
+    first, second
+        As `estimate_ranking`'s scores: scores of all pairs, or top-k lists. Of lists, users who have one by either are
+        judged.
+    log, propensities, noise_rates, audit, survey, exclude, k, confidence, max_scores
+        As in `estimate_ranking`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from verirec import plan_labels, simulate
+    >>> world = simulate.world(n_users=200, n_items=300, random_state=0)
+    >>> noise = np.random.default_rng(0).normal(size=(2, 200, 300))
+    >>> sharp, blunt = world.preferences + 0.1 * noise[0], world.preferences + 0.5 * noise[1]
+    >>> plan = plan_labels(world.log, {"sharp": sharp, "blunt": blunt}, budget=300, purpose="ndcg@10")
+    >>> survey = plan.survey(world.true_labels[plan.users, plan.items])
+    >>> found = compare_rankings(sharp, blunt, world.log, survey=survey, k=10)
+    >>> list(found), found["ndcg@10"].interval[0] > 0
+    (['dcg@10', 'ndcg@10', 'precision@10'], True)
+    """
+    given = _Given(log, propensities, noise_rates, audit, survey, exclude, k, confidence, max_scores)
+    what = "the difference in how well all items are ranked, first minus second"
+    return _ranked([first, second], given, ranking_difference_by_survey, what)
+
+
+class _Given(NamedTuple):
+    """What a ranking is judged by, as a user gave it."""
+
+    log: FeedbackLog
+    propensities: Any
+    noise_rates: Noise
+    audit: AuditSample | None
+    survey: SurveySample | None
+    exclude: Any
+    k: int | Iterable[int]
+    confidence: float
+    max_scores: int | None
+
+
+def _ranked(scores: Sequence[PredictionsLike], given: _Given, by_survey: Callable[..., Any], what: str) -> Estimates:
+    """Judge a ranking, or the difference of two, by the survey as far as it goes and by the log for the rest."""
+    log, survey, exclude = given.log, given.survey, given.exclude
+    level, depths = checked_confidence(given.confidence), checked_depths(given.k)
     clicks = has_clicks_alone(log if survey is not None else judgeable(log))
-    values = as_predictions(adapted(scores, log), log.n_users, log.n_items)
-    _check_lists(values, depths)
-    noise = checked_noise(noise_rates, log)
-    what = "how well all items are ranked"
+    rankings = [as_predictions(adapted(one, log), log.n_users, log.n_items) for one in scores]
+    for values in rankings:
+        check_lists(values, depths)
+    noise = checked_noise(given.noise_rates, log)
+    logged: dict[str, Any] = {"audit": given.audit, "exclude": exclude, "max_scores": given.max_scores}
+    by_log = partial(ranking_by_log, rankings, log, given.propensities, noise, depths, level, **logged)
     if survey is None:
-        return Estimates(by_log(values, log, propensities, noise, depths, level), what)
-    found = _by_survey(values, survey, log, noise, depths, exclude=exclude, confidence=level)
+        return Estimates(by_log(), what)
+    told_by = rankings if len(rankings) > 1 else rankings[0]
+    found = _by_survey(partial(by_survey, told_by), survey, log, noise, depths, exclude=exclude, confidence=level)
     names = [f"{metric}@{depth}" for depth in depths for metric in METRICS]
-    names = names if values.ranks_only else ["auc", *names]
+    if len(rankings) > 1:
+        return _of_both(found, what, max(depths))
+    names = names if rankings[0].ranks_only else ["auc", *names]
     lacking = [name for name in names if name not in found]
     if not lacking:
         return Estimates({name: found[name] for name in names}, what)
@@ -113,7 +187,7 @@ def estimate_ranking(
     if clicks:
         return _by_survey_alone(found, f"{told}, which clicks alone cannot tell", what)
     try:
-        found |= by_log(values, log, propensities, noise, depths, level, only=lacking)
+        found |= by_log(only=lacking)
     except (AuditError, EmptyLogError, LabelError) as error:
         if exclude is None or not found:
             raise
@@ -126,6 +200,16 @@ def estimate_ranking(
     return Estimates({name: found[name] for name in names}, what)
 
 
+def _of_both(found: dict[str, Any], what: str, depth: int) -> Estimates:
+    """Return what a survey tells of a difference: beside it, what the log says of the rest would be believed."""
+    if not found:
+        raise SurveyError(
+            "the survey has too few pairs that stand at different places in the two rankings: "
+            f"plan_labels(purpose='ndcg@{depth}') with both recommenders chooses such pairs"
+        )
+    return Estimates(found, what)
+
+
 def _by_survey_alone(found: dict[str, Any], told: str, what: str) -> Estimates:
     """Return what the survey tells, where nothing tells the rest."""
     if not found:
@@ -134,28 +218,35 @@ def _by_survey_alone(found: dict[str, Any], told: str, what: str) -> Estimates:
     return Estimates(found, what)
 
 
-def _check_lists(values: CellValues, depths: list[int]) -> None:
-    """Refuse depths that no top-k list reaches, and say of how many users they are shorter."""
+def check_lists(values: CellValues, depths: Sequence[int]) -> None:
+    """Refuse depths that no top-k list reaches, and say how many users have a shorter one, or none."""
     if not isinstance(values, TopLists):
         return
     if max(depths) > values.depth:
         raise ParameterError(f"k must be at most {values.depth}, the length of the longest list; got {max(depths)}")
-    short = int((values.lengths < max(depths)).sum())
+    none = int((values.lengths == 0).sum())
+    short = int((values.lengths < max(depths)).sum()) - none
+    if none:
+        warn_caller(
+            f"{none:,} of {len(values.lengths):,} users have no list, and are not judged (but for recall, which is of "
+            "all liked pairs)",
+            ScoreWarning,
+        )
     if short:
         warn_caller(
-            f"{short:,} of {len(values.lengths):,} users have lists of fewer than {max(depths)} items, or none: places "
-            "that are not filled count as misses",
+            f"{short:,} of {len(values.lengths):,} users have lists of fewer than {max(depths)} items: places that are "
+            "not filled count as misses",
             ScoreWarning,
         )
 
 
 def _by_survey(
-    values: CellValues, survey: SurveySample, log: FeedbackLog, noise: Noise, depths: list[int], **options: Any
+    judged: Callable[..., Any], survey: SurveySample, log: FeedbackLog, noise: Noise, depths: list[int], **options: Any
 ) -> dict[str, Any]:
     """Go by the survey; where its own answers are noisy and the rates are a region, look all over it: ratios peak."""
     if not isinstance(survey, SurveySample) or not isinstance(noise, NoiseRegion):
-        return dict(ranking_by_survey(values, survey, log, noise, depths, **options))
+        return dict(judged(survey, log, noise, depths, **options))
     if not survey.noisy:
-        return dict(ranking_by_survey(values, survey, log, None, depths, **options))
-    points = [ranking_by_survey(values, survey, log, rates, depths, **options) for rates in noise.lattice]
+        return dict(judged(survey, log, None, depths, **options))
+    points = [judged(survey, log, rates, depths, **options) for rates in noise.lattice]
     return {name: EstimateRange.over([point[name] for point in points]) for name in points[0]}

@@ -61,6 +61,13 @@ ENTRIES = [
         weight=8,
     ),
     entry(
+        "vr.compare_rankings",
+        {"first": pools.scores, "second": pools.scores, "log": pools.same_log},
+        _HOW | {"k": one("1", "5", "[1, 3]", "1000", "range(1, 4)")},
+        setting=_LOG,
+        weight=4,
+    ),
+    entry(
         "vr.sensitivity",
         {"predictions": either(pools.probabilities, _TWO), "log": pools.same_log},
         {

@@ -16,6 +16,7 @@ from verirec.data.parts import totals
 from verirec.estimation.bounded import within_range
 from verirec.estimation.inputs import Rates
 from verirec.estimation.intervals import Estimate
+from verirec.estimation.places import judged_users
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.survey.auc import auc_by_survey
 from verirec.estimation.survey.draws import Draws, own_clusters, target_of
@@ -27,22 +28,14 @@ from verirec.nuisance.surveys import BEYOND_CHANCE, FEWEST, SurveySample
 
 Array = npt.NDArray[np.float64]
 
-_HITS: Final = "hits"
+HITS: Final = "hits"
+"""What recall counts, as if it were a metric."""
 _OF_CLASS: Final = 3
 """Surveyed likes, and dislikes, that AUC takes at the least."""
 
 
-def ranking_by_survey(
-    values: CellValues,
-    survey: SurveySample,
-    log: FeedbackLog,
-    rates: Rates | None,
-    depths: Sequence[int],
-    *,
-    exclude: Any = None,
-    confidence: float = 0.95,
-) -> dict[str, Estimate]:
-    r"""Estimate what a survey can tell of a ranking, by name.
+def ranking_by_survey(values: CellValues, survey: SurveySample, *given: Any, **options: Any) -> dict[str, Estimate]:
+    r"""Estimate what a survey can tell of a ranking, by name; the rest is as in `ranked_by`.
 
     With g the gain of a pair's place and w the inverse of its probability to be drawn, DCG and its relatives are gains
     times a mean label, :math:`G\,[\lambda \bar q_g + \sum w g (y - \lambda q) / \sum w g]`: pairs that are not among
@@ -50,15 +43,32 @@ def ranking_by_survey(
     pairs and need a survey of all. What fewer than 10 surveyed pairs would tell is left out, and so is what has a depth
     if not all of the best pairs could be drawn (`drawable_share`).
     """
+    return ranked_by([values], survey, *given, **options)[0].estimates()
+
+
+def ranked_by(
+    rankings: Sequence[CellValues],
+    survey: SurveySample,
+    log: FeedbackLog,
+    rates: Rates | None,
+    depths: Sequence[int],
+    *,
+    exclude: Any = None,
+    confidence: float = 0.95,
+) -> list[SurveyedRanking]:
+    """Put rankings together with one survey: it spans all pairs where it does so for each of them."""
     target = target_of(survey, log, exclude)
-    ranked = RankedTarget(values, target, max(depths))
+    every = [RankedTarget(values, target, max(depths)) for values in rankings]
     kept = survey.select(target.holds(survey.users, survey.items)) if len(target.left_out) else survey
-    places = ranked.places(kept.users, kept.items)
-    of_all = not survey.best and drawable_share(kept, own_clusters(kept), len(target)) is None
-    spans = of_all and _spans(kept, places, max(depths), ranked)
+    places = [ranked.places(kept.users, kept.items) for ranked in every]
+    spans = not survey.best and drawable_share(kept, own_clusters(kept), len(target)) is None
+    spans = spans and all(_spans(kept, at, max(depths), one) for one, at in zip(every, places, strict=True))
     problem = SurveyProblem.of(survey, log, rates, exclude=exclude, of_all=spans)
-    found = _Surveyed(ranked, kept, problem, places, tuple(depths), spans, confidence)
-    return found.estimates()
+    judged = len(target.users) / judged_users(rankings, target.users)
+    return [
+        SurveyedRanking(ranked, kept, problem, at, tuple(depths), spans, confidence, judged)
+        for ranked, at in zip(every, places, strict=True)
+    ]
 
 
 def _spans(survey: SurveySample, places: tuple[Array, Array], depth: int, ranked: RankedTarget) -> bool:
@@ -75,8 +85,26 @@ def _spans(survey: SurveySample, places: tuple[Array, Array], depth: int, ranked
 
 
 @dataclass(frozen=True, eq=False)
-class _Surveyed:
-    """A ranking and a survey, put together."""
+class SurveyedRanking:
+    """A ranking and a survey, put together.
+
+    Parameters
+    ----------
+    ranked, problem
+        Of one target.
+    survey
+        Its draws that are of the target.
+    places
+        Where they stand: how many items of the user score higher, and how many the same; shape (n,) each.
+    depths
+        Of the metrics.
+    spans
+        Whether all pairs could be drawn.
+    confidence
+        Of the intervals.
+    scale
+        How many of the target's users there are for each one that is judged (`judged_users`).
+    """
 
     ranked: RankedTarget
     survey: SurveySample
@@ -85,9 +113,11 @@ class _Surveyed:
     depths: tuple[int, ...]
     spans: bool
     confidence: float
+    scale: float = 1.0
 
     @property
     def draws(self) -> Draws:
+        """The survey's pairs."""
         return self.problem.draws
 
     @cached_property
@@ -102,22 +132,26 @@ class _Surveyed:
         for depth in self.depths:
             count = min(depth, self.ranked.target.shape[1])
             found |= {f"{name}@{depth}": by_place for name, by_place in place_gains(depth, count).items()}
-            found[f"{_HITS}@{depth}"] = np.ones(count)
+            found[f"{HITS}@{depth}"] = np.ones(count)
         return found
 
     @cached_property
     def own_scores(self) -> Array:
+        """Scores of the surveyed pairs, shape (n,)."""
         return np.asarray(self.ranked.values.at(self.draws.users, self.draws.items), dtype=np.float64)
 
     @cached_property
     def levels(self) -> Array | None:
+        """Scores to tell all others by; `None` unless the survey spans all pairs."""
         return self.ranked.levels(self.own_scores) if self.spans else None
 
     @cached_property
     def walked(self) -> Walked:
+        """What the walk over the target's scores adds up."""
         return self.ranked.walk(self.problem.expected_labels, self.gains, self.levels)
 
     def estimates(self) -> dict[str, Estimate]:
+        """Estimate all that the survey tells, by name."""
         found = {}
         if self.levels is not None and min(self.draws.facts["liked"], self.draws.facts["disliked"]) >= _OF_CLASS:
             levels = level_of(self.own_scores, self.levels)
@@ -127,27 +161,28 @@ class _Surveyed:
                 name = f"{metric}@{depth}"
                 if self._enough(name):
                     found[name] = self._gained(name)
-            if self.spans and self._enough(f"{_HITS}@{depth}"):
+            if self.spans and self._enough(f"{HITS}@{depth}"):
                 found[f"recall@{depth}"] = self._recall(depth)
         return found
 
-    def _own_gains(self, name: str) -> Array:
+    def own_gains(self, name: str) -> Array:
+        """Return what each draw gains if it is liked, shape (n,)."""
         return shared_gains(self.gains[name], *self.places)
 
     def _enough(self, name: str) -> bool:
-        best = self._own_gains(name) > 0
+        best = self.own_gains(name) > 0
         enough = int(best.sum()) >= FEWEST and len(np.unique(self.draws.clusters[best])) >= 3
         return enough and self._drawable(int(name.partition("@")[2]))
 
     def _drawable(self, depth: int) -> bool:
         """Tell whether all pairs at this depth could be drawn, as far as that can be known."""
-        hits = f"{_HITS}@{depth}"
+        hits = f"{HITS}@{depth}"
         pairs = self.walked.gains(hits)[0] * len(self.ranked.target.users)
-        return drawable_share(self.survey, self.draws.clusters, pairs, self._own_gains(hits)) is None
+        return drawable_share(self.survey, self.draws.clusters, pairs, self.own_gains(hits)) is None
 
     def _mean_label(self, name: str) -> tuple[Mean, Draws, npt.NDArray[np.bool_], float]:
         """Return the mean label of the best pairs, weighted by gain; on which draws it rests; and all gains."""
-        gains = self._own_gains(name)
+        gains = self.own_gains(name)
         best = gains > 0
         shares = (self.draws.shares * gains)[best]
         draws, q = self.draws.select(best, shares / shares.sum()), self.expected[best]
@@ -159,6 +194,7 @@ class _Surveyed:
 
     def _gained(self, name: str) -> Estimate:
         mean, draws, _, all_of = self._mean_label(name)
+        all_of *= self.scale
         found = inferred(mean, draws, self.confidence, {"source": "survey"} | self.problem.facts())
         value, *ends = (min(max(part, 0.0), 1.0) * all_of for part in (found.value, *found.interval))
         outside = {} if 0 <= found.value <= 1 else {"outside": found.value * all_of}
@@ -171,12 +207,20 @@ class _Surveyed:
         )
 
     def _recall(self, depth: int) -> Estimate:
-        r"""Divide hits by likes, both by survey: the variance is that of :math:`(h - R\,b) / \bar b`."""
-        mean, among, best, all_of = self._mean_label(f"{_HITS}@{depth}")
+        return within_range(self.over_likes(*self._mean_label(f"{HITS}@{depth}")))
+
+    def over_likes(self, mean: Mean, among: Draws, some: npt.NDArray[np.bool_], times: float) -> Estimate:
+        r"""Divide hits by likes, both by survey: the variance is that of :math:`(h - R\,b) / \bar b`.
+
+        Parameters
+        ----------
+        mean, among, some, times
+            Hits a user: `times` a mean over `some` of the draws, those `among`.
+        """
         draws, labels = self.draws, self.draws.labels.values
         per_user = len(self.ranked.target) / len(self.ranked.target.users)
-        hit_values = mean.constants + among.labels.values
-        hits = all_of * (mean.base + float(among.shares @ hit_values))
+        hit_values = mean.constants + mean.slopes * among.labels.values
+        hits = times * (mean.base + float(among.shares @ hit_values))
         power = power_of(labels, self.expected, draws)
         values = labels - power * self.expected
         liked = per_user * (power * float(self.walked.spread[0].sum()) + float(draws.shares @ values))
@@ -184,16 +228,16 @@ class _Surveyed:
         liked = max(liked, per_user / (2 * len(draws)))
         recall = hits / liked
         of_hits, by_hit = np.zeros(len(draws)), np.zeros(len(draws))
-        of_hits[best] = all_of * among.shares * (hit_values - float(among.shares @ hit_values))
-        by_hit[best] = all_of * among.shares
+        of_hits[some] = times * among.shares * (hit_values - float(among.shares @ hit_values))
+        by_hit[some] = times * among.shares * mean.slopes
         of_liked = per_user * draws.shares * (values - float(draws.shares @ values))
         sums = totals(draws.clusters, (of_hits - recall * of_liked) / liked, draws.groups)
         slopes = (by_hit - recall * per_user * draws.shares) / liked
         parts = {
             "survey": draws.variance(sums, 2),
             "noise_rates": draws.rates_variance(slopes / draws.shares),
-            "sample": mean.base_variance * (all_of / liked) ** 2,
+            "sample": mean.base_variance * (times / liked) ** 2,
         }
         error = float(np.sqrt(sum(parts.values())))
         facts = among.facts | {"source": "survey", "variance": parts} | self.problem.facts()
-        return within_range(Estimate(recall, error, (recall, recall), self.confidence, facts))
+        return Estimate(recall, error, (recall, recall), self.confidence, facts)

@@ -133,6 +133,13 @@ class RankedTarget:
         best = np.minimum(lists.lengths[users], depth).sum() if isinstance(lists, TopLists) else depth * len(users)
         return float(best) / len(self.target)
 
+    def some_users(self) -> Positions:
+        """Return the users that are looked at, in ascending order: all, or a fixed random sample of very many."""
+        users, most = self.target.users, max(MOST_CELLS // self.target.shape[1], 2)
+        if len(users) <= most:
+            return users
+        return np.sort(np.random.default_rng(0).choice(users, most, replace=False))
+
     def levels(self, own: Array) -> Array:
         """Return scores to tell all others by: those of the survey's own pairs, and evenly spread ones."""
         if len(self.target) <= _LOOKED_AT:
@@ -155,10 +162,7 @@ class RankedTarget:
         levels
             Scores between which pairs count as tied; `None` to leave the spread out.
         """
-        n_items, users = self.target.shape[1], self.target.users
-        most = max(MOST_CELLS // n_items, 2)
-        if len(users) > most:
-            users = np.sort(np.random.default_rng(0).choice(users, most, replace=False))
+        n_items, users = self.target.shape[1], self.some_users()
 
         def visit(block: Block) -> tuple[Array, Array]:
             who = users[block[0]]
