@@ -52,6 +52,7 @@ def test_any_penalty_can_be_gone_along(parameter):
         (["much"], "values must be a finite number"),
         (5, r"values must be some penalties, such as \[4, 8, 16\]; got 5"),
         ("4, 8", "values must be some penalties"),
+        (np.eye(2), "values must be some penalties"),
         ([None], "values must be a finite number"),
     ],
 )

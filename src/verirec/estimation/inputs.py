@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import real_number, whole_number
+from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.exceptions import EmptyLogError, LabelError, NoiseRateWarning, ParameterError, warn_caller
+from verirec.data.top_lists import TopLists
+from verirec.exceptions import (
+    EmptyLogError,
+    LabelError,
+    NoiseRateWarning,
+    ParameterError,
+    ScoreWarning,
+    warn_caller,
+)
 from verirec.losses import GroupedNoiseRates, NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.losses.noise_rates import WEAK_SIGNAL, checked_groups
 from verirec.nuisance.click_model import clicks_only
@@ -27,6 +37,28 @@ CLICKS_NEED: Final = (
 )
 FEW: Final = 30
 """Rows below which a normal interval means little."""
+
+
+def check_lists(values: CellValues, depths: Sequence[int]) -> None:
+    """Refuse depths that no top-k list reaches, and say how many users have a shorter one, or none."""
+    if not isinstance(values, TopLists):
+        return
+    if max(depths) > values.depth:
+        raise ParameterError(f"k must be at most {values.depth}, the length of the longest list; got {max(depths)}")
+    none = int((values.lengths == 0).sum())
+    short = int((values.lengths < max(depths)).sum()) - none
+    if none:
+        warn_caller(
+            f"{none:,} of {len(values.lengths):,} users have no list, and are not judged (but for recall, which is of "
+            "all liked pairs)",
+            ScoreWarning,
+        )
+    if short:
+        warn_caller(
+            f"{short:,} of {len(values.lengths):,} users have lists of fewer than {max(depths)} items: places that are "
+            "not filled count as misses",
+            ScoreWarning,
+        )
 
 
 def judgeable(log: FeedbackLog, *, levels: bool = False) -> FeedbackLog:

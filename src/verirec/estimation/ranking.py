@@ -7,10 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verirec.adapters.adapt import adapted
-from verirec.data.cells import CellValues
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.data.top_lists import TopLists
-from verirec.estimation.inputs import Noise, checked_noise, has_clicks_alone, judgeable
+from verirec.estimation.inputs import Noise, check_lists, checked_noise, has_clicks_alone, judgeable
 from verirec.estimation.intervals import EstimateRange, checked_confidence
 from verirec.estimation.log_ranking import ranking_by_log
 from verirec.estimation.ranking_formulas import METRICS
@@ -21,8 +19,6 @@ from verirec.exceptions import (
     AuditError,
     EmptyLogError,
     LabelError,
-    ParameterError,
-    ScoreWarning,
     SurveyError,
     SurveyWarning,
     warn_caller,
@@ -216,28 +212,6 @@ def _by_survey_alone(found: dict[str, Any], told: str, what: str) -> Estimates:
         raise SurveyError(f"{told}: estimate_click_ranking goes by the clicks, under an assumption of its own")
     warn_caller(told, SurveyWarning)
     return Estimates(found, what)
-
-
-def check_lists(values: CellValues, depths: Sequence[int]) -> None:
-    """Refuse depths that no top-k list reaches, and say how many users have a shorter one, or none."""
-    if not isinstance(values, TopLists):
-        return
-    if max(depths) > values.depth:
-        raise ParameterError(f"k must be at most {values.depth}, the length of the longest list; got {max(depths)}")
-    none = int((values.lengths == 0).sum())
-    short = int((values.lengths < max(depths)).sum()) - none
-    if none:
-        warn_caller(
-            f"{none:,} of {len(values.lengths):,} users have no list, and are not judged (but for recall, which is of "
-            "all liked pairs)",
-            ScoreWarning,
-        )
-    if short:
-        warn_caller(
-            f"{short:,} of {len(values.lengths):,} users have lists of fewer than {max(depths)} items: places that are "
-            "not filled count as misses",
-            ScoreWarning,
-        )
 
 
 def _by_survey(

@@ -109,7 +109,7 @@ def fit_path(
     if not isinstance(method, Method):
         raise ParameterError(f"method must be one of verirec.methods, such as OMEDR(); got {short(method)}")
     one_of("parameter", parameter, PENALTIES)
-    if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
+    if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) != 1:
         raise ParameterError(f"values must be some penalties, such as [4, 8, 16]; got {short(values)}")
     ordered = sorted({real_number("values", value, above=0, closed=True) for value in values})
     if not ordered:
