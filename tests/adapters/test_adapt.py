@@ -34,12 +34,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:OpenBLAS:RuntimeWarning", "ignor
 
 WORLD = vr.simulate.world(60, 40, observed=0.4, random_state=0)
 LOG = WORLD.log
-MATRIX = csr_matrix((LOG.labels.astype(np.float32), (LOG.users, LOG.items)), shape=LOG.shape)
+WITH_ZEROS = csr_matrix((LOG.labels.astype(np.float32), (LOG.users, LOG.items)), shape=LOG.shape)
+MATRIX = WITH_ZEROS.copy()
+MATRIX.eliminate_zeros()
 
 
-def fitted(kind, **options):
+def fitted(kind, matrix=MATRIX, **options):
     model = kind(factors=8, random_state=0, num_threads=1, **options)
-    model.fit(MATRIX, show_progress=False)
+    model.fit(matrix, show_progress=False)
     return model
 
 
@@ -61,6 +63,11 @@ def test_models_of_implicit_rank_as_implicit_does(name):
     scores = as_predictions(vr.adapt(model, LOG), *LOG.shape).block(np.arange(60), np.arange(40))
     items, theirs = model.recommend(np.arange(60), MATRIX, N=40, filter_already_liked_items=False)
     assert np.take_along_axis(scores, items, axis=1) == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+
+
+def test_least_squares_that_ran_away_on_stored_zeros_are_told_of(als):
+    with pytest.warns(ScoreWarning, match=r"from -\S+ to \S+, though it fits preferences .* eliminate_zeros\(\)"):
+        vr.adapt(fitted(MODELS["als"], WITH_ZEROS), LOG)
 
 
 def test_ids_of_a_models_rows_and_columns_are_matched_with_the_logs(als):

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from verirec.adapters.adapted import Adapted, Extras, source_of
-from verirec.adapters.catalogue import CATALOGUE, Adapter, adapter_of
-from verirec.adapters.frames import is_table_of_pairs
+from verirec.adapters.catalogue import CATALOGUE, MATRIX, Adapter, adapter_of
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import AdapterError, UnknownIdError, VerirecError
@@ -22,8 +21,11 @@ def adapt(
     item_ids: Any = None,
     dataset: Any = None,
     features: Callable[[Any, Any], Any] | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    score: str | None = None,
 ) -> Adapted:
-    """Make predictions for a log's grid of another library's fitted model, or of top-k lists.
+    """Make predictions for a log's grid of another library's fitted model, a frame, a matrix by ids, or top-k lists.
 
     `verirec adapters` lists the libraries. Models that need nothing besides can be given to `estimate`, `compare`,
     `estimate_ranking` and `assess` as they are. Scores that are not probabilities stay scores here; where a loss is
@@ -32,16 +34,21 @@ def adapt(
     Parameters
     ----------
     model
-        A fitted model, or a frame of lists (user, item, rank) or of scores (user, item, score).
+        A fitted model; a frame of lists (user, item, rank) or of scores (user, item, score); a frame with a row a user,
+        by its index, and a column an item; or, with `user_ids` and `item_ids`, a matrix of scores.
     log
         Whose users and items they are for.
     user_ids, item_ids
-        The log's ids of the model's users and items in the model's own order, where that is not the log's.
+        The log's ids of the model's users and items, or of a matrix's rows and columns, in their own order, where that
+        is not the log's.
     dataset
         What the model was trained on, for libraries whose models do not know their ids themselves.
     features
         For classifiers: a function of (users, items), flat arrays of positions, that gives a row of features a pair;
-        by default the log's own features of the user and the item, side by side.
+        by default the log's own features of the user and the item, side by side, or, where the classifier knows the
+        names of its features, those of the log that have them.
+    user, item, score
+        For frames of pairs: their columns, where they do not have the usual names.
 
     Examples
     --------
@@ -49,15 +56,21 @@ def adapt(
     >>> log = FeedbackLog.from_arrays([0, 0, 1], [0, 1, 1], [1, 0, 1], n_users=2, n_items=3)
     >>> adapt(pd.DataFrame({"user": [0, 0, 1], "item": [2, 0, 1], "rank": [1, 2, 1]}), log)
     Adapted(a DataFrame: TopLists(2 of 2 users, up to 2 of 3 items each))
+    >>> backwards = adapt([[0.3, 0.2, 0.1], [0.6, 0.5, 0.4]], log, user_ids=[1, 0], item_ids=[2, 1, 0])
+    >>> backwards.predictions.tolist()
+    [[0.4, 0.5, 0.6], [0.1, 0.2, 0.3]]
     """
     checked_log(log, levels=True)
     adapter = adapter_of(model)
+    if adapter is None and (user_ids is not None or item_ids is not None):
+        adapter = MATRIX
     if adapter is None:
         known = ", ".join(one.library for one in CATALOGUE)
         raise AdapterError(
-            f"there are adapters for {known}; got {source_of(model)}: give its scores as a function of (users, items)"
+            f"there are adapters for {known}; got {source_of(model)}: give its scores as a function of (users, items), "
+            "or a matrix of them with user_ids=... and item_ids=..., in its order"
         )
-    return _read(adapter, model, log, Extras(user_ids, item_ids, dataset, features))
+    return _read(adapter, model, log, Extras(user_ids, item_ids, dataset, features, user, item, score))
 
 
 def adapted(given: PredictionsLike, log: FeedbackLog) -> PredictionsLike:
@@ -66,7 +79,7 @@ def adapted(given: PredictionsLike, log: FeedbackLog) -> PredictionsLike:
         _check_ids(given, log)
         return given
     adapter = adapter_of(given)
-    if adapter is None or ("pandas" in adapter.modules and not is_table_of_pairs(given)):
+    if adapter is None:
         return given
     return _read(adapter, given, log, Extras())
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
 from verirec.data.ids import IdMap
 from verirec.data.predictions import PredictionsLike
 
@@ -35,6 +37,8 @@ class Adapted:
 
     def __repr__(self) -> str:
         given = "scores of pairs" if isinstance(self.predictions, tuple) else repr(self.predictions)
+        if isinstance(self.predictions, np.ndarray):
+            given = f"scores of {self.predictions.shape[0]:,} users x {self.predictions.shape[1]:,} items"
         kinds = {True: "probabilities", False: "scores", None: given}
         return f"Adapted({self.source}: {kinds[self.probabilities]})"
 
@@ -47,6 +51,9 @@ class Extras:
     item_ids: Any = None
     dataset: Any = None
     features: Callable[[Any, Any], Any] | None = None
+    user: str | None = None
+    item: str | None = None
+    score: str | None = None
 
 
 def source_of(model: object) -> str:

@@ -12,6 +12,7 @@ from verirec.adapters import (
     implicit_models,
     lenskit_pipelines,
     lightfm_models,
+    matrices,
     recbole_models,
     rectools_models,
 )
@@ -95,12 +96,17 @@ CATALOGUE: Final = (
         "pandas, polars, pyarrow",
         ("pandas", "polars", "pyarrow"),
         "any",
-        "frames of top-k lists (user, item, rank) or of scores (user, item, score)",
+        "frames of top-k lists (user, item, rank), of scores (user, item, score), or with a row a user",
         "the log's ids",
         "rankings; scores",
         frames.read,
     ),
 )
+
+MATRIX: Final = Adapter(
+    "matrices", (), "any", "matrices of scores, users by items", "user_ids= and item_ids=", "scores", matrices.read
+)
+"""What is taken where ids come with it; without them a matrix is by position, and needs no adapter."""
 
 
 def adapter_of(model: object) -> Adapter | None:

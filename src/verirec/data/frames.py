@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from verirec.data.ids import mixed_ids_error
@@ -45,6 +46,23 @@ def arrow_columns(frame: Any, roles: Roles, name: str = "the log") -> tuple[pa.T
     """Settle which columns of a frame play which part, and bring those to Arrow; `name` is what errors call it."""
     settled = roles.settle(_known_frame(frame, name).collect_schema().names())
     return as_arrow(frame, name, settled.names(), (str(settled.user), str(settled.item))), settled
+
+
+def is_labelled(given: Any) -> bool:
+    """Tell whether something is a frame with labels of its own, and not just the numbers that its library gives.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_labelled(pd.DataFrame([[1, 2]])), is_labelled(pd.DataFrame([[1, 2]], columns=["a", "b"])), is_labelled(3)
+    (False, True, False)
+    """
+    if not hasattr(given, "columns"):
+        return False
+    if not hasattr(given, "index"):
+        return list(given.columns) != [f"column_{place}" for place in range(len(given.columns))]
+    sides = [np.asarray(labels) for labels in (given.index, given.columns)]
+    return not all(side.dtype.kind in "iu" and np.array_equal(side, np.arange(len(side))) for side in sides)
 
 
 def _known_frame(frame: Any, name: str) -> Any:

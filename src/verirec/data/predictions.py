@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from verirec.checks import as_array, number_array, one_of, real_number
 from verirec.data.cells import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
+from verirec.data.frames import is_labelled
 from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any
@@ -210,7 +211,7 @@ def as_predictions(predictions: PredictionsLike, n_users: int, n_items: int) -> 
 
 
 def _dense(predictions: Any, n_users: int, n_items: int) -> DenseCells:
-    """Accept a matrix of finite numbers."""
+    """Accept a matrix of finite numbers; labels cannot be held against a grid of which only the size is known."""
     matrix = as_array("predictions", predictions, error=PredictionError)
     if matrix.dtype.kind not in "fiub":
         raise PredictionError(
@@ -227,13 +228,27 @@ def _dense(predictions: Any, n_users: int, n_items: int) -> DenseCells:
             f"a dense array of predictions must have shape {(n_users, n_items)}; got {matrix.shape}"
             f"{_frame_hint(predictions)}"
         )
+    _refuse_labels(predictions)
     _expect_finite("the predictions", matrix)
     return DenseCells(matrix.astype(np.float64, copy=False))
 
 
+def _refuse_labels(given: Any) -> None:
+    if hasattr(given, "index") and is_labelled(given):
+        raise PredictionError(
+            f"the {type(given).__name__}'s index and columns are lined up with a log's ids by vr.adapt(frame, log): "
+            "give that, or frame.to_numpy() if its order is the log's"
+        )
+
+
 def _frame_hint(given: Any) -> str:
     """Say what a frame's columns must be called, if it is one."""
-    return ": a frame of pairs must have columns user, item and score (or rank)" if hasattr(given, "columns") else ""
+    if not hasattr(given, "columns"):
+        return ""
+    return (
+        ": a frame of pairs must have columns user, item and score (or rank); one with a row a user is lined up with a "
+        "log by vr.adapt(frame, log)"
+    )
 
 
 def _as_floats(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

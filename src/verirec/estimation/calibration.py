@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from verirec.adapters.adapt import adapted
 from verirec.checks import one_of, real_number
 from verirec.data.cells import CellValues, Positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
@@ -112,7 +113,7 @@ def calibrate(
     True
     """
     one_of("method", method, METHODS)
-    values = as_predictions(scores, judgeable(log).n_users, log.n_items)
+    values = as_predictions(adapted(scores, judgeable(log)), log.n_users, log.n_items)
     if values.ranks_only:
         raise PredictionError("top-k lists have no scores to calibrate: judge their ranking, by estimate_ranking")
     rows = _labelled(values, log) if survey is None else _surveyed(values, survey)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from verirec.checks import as_array
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.frames import is_labelled
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import PredictionError, PropensityError
 from verirec.nuisance.propensities.base import Propensities
@@ -48,6 +49,11 @@ class GivenPropensity(Propensities):
         elif callable(values) and not isinstance(values, type):
             cells = as_predictions(values, *_ANY_SHAPE)
         else:
+            if is_labelled(values):
+                raise PropensityError(
+                    f"given propensities are by position; got a {type(values).__name__} with labels: give it in the "
+                    "log's order, frame.reindex(index=log.user_ids.ids(), columns=log.item_ids.ids()).to_numpy()"
+                )
             matrix = as_array("propensities", values, error=PropensityError)
             if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
                 raise PropensityError(
