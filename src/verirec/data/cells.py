@@ -141,7 +141,10 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
     if array.ndim != 1:
         raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
     if array.size and array.dtype.kind not in "iu":
-        raise PositionError(f"{name} must be integers (positions); got {array.dtype}")
+        raise PositionError(
+            f"{name} must be integers (positions); got {array.dtype}: of ids, log.user_ids.positions(ids) and "
+            "log.item_ids.positions(ids) make them, and from_frame takes a frame of ids"
+        )
     if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
         wrong = np.flatnonzero((array < 0) | (array >= size))
         verb = "is" if wrong.size == 1 else "are"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from verirec.checks import number_array, one_of
+from verirec.checks import number_array, one_of, truth_value
 from verirec.data import gate
 from verirec.data.arrays import array_columns
 from verirec.data.cells import checked_rows
@@ -168,7 +168,8 @@ class FeedbackLog:
             Leave out rows without a value in one of the columns that are read, and say how many: empty, NaN, words
             such as NA and NULL, and ratings that are no numbers.
         clean_ids
-            Take spaces off the ends of ids and ".0" off whole numbers; floats that are whole become integers.
+            Take spaces off the ends of ids and ".0" off whole numbers; floats that are whole become integers, and a
+            column that mixes numbers and text becomes text: 7, 7.0 and "7" are one id.
         scale
             The lowest and the highest rating there can be: others are refused, or left out with `drop_missing`.
         clicks
@@ -186,7 +187,7 @@ class FeedbackLog:
         named: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
         named |= {"propensity": propensity, "weight": weight, "unbiased": unbiased, "clicks": clicks}
         named |= {"positive_from": positive_from, "levels": levels, "duplicates": duplicates, "scale": scale}
-        table, roles = arrow_columns(frame, log_roles(named))
+        table, roles = arrow_columns(frame, log_roles(named), clean_ids=truth_value("clean_ids", clean_ids))
         return log_from_table(
             table,
             roles,

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from verirec.data.ids import mixed_ids_error
+from verirec.data.ids import ids_of_one_kind, mixed_ids_error
 from verirec.data.roles import Roles
 from verirec.exceptions import ColumnError, DataError, IdError
 
 _ARROW_REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
-def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_columns: Collection[str] = ()) -> pa.Table:
+def as_arrow(
+    frame: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    id_columns: Collection[str] = (),
+    *,
+    clean_ids: bool = False,
+) -> pa.Table:
     """Bring any frame to Arrow; columns that are in Arrow's memory already are not copied.
+
+    Parameters
+    ----------
+    frame, name
+        Of any library that narwhals reads, and what errors call it.
+    columns, id_columns
+        Which are wanted, all by default, and which of them hold ids.
+    clean_ids
+        Whether ids that mix numbers and text are made one kind (`ids_of_one_kind`); they are refused otherwise.
 
     Examples
     --------
@@ -39,13 +55,21 @@ def as_arrow(frame: Any, name: str, columns: Sequence[str] | None = None, id_col
     try:
         return eager.to_arrow()
     except _ARROW_REFUSALS:
-        raise _refusal(eager, id_columns) from None
+        return _column_by_column(eager, id_columns, clean_ids=clean_ids)
 
 
-def arrow_columns(frame: Any, roles: Roles, name: str = "the log") -> tuple[pa.Table, Roles]:
-    """Settle which columns of a frame play which part, and bring those to Arrow; `name` is what errors call it."""
-    settled = roles.settle(_known_frame(frame, name).collect_schema().names())
-    return as_arrow(frame, name, settled.names(), (str(settled.user), str(settled.item))), settled
+def arrow_columns(
+    frame: Any,
+    roles: Roles,
+    name: str = "the log",
+    *,
+    clean_ids: bool = True,
+    likely: Mapping[str, str | None] | None = None,
+) -> tuple[pa.Table, Roles]:
+    """Settle which columns of a frame play which part, and bring those to Arrow: see `as_arrow` and `Roles.settle`."""
+    settled = roles.settle(_known_frame(frame, name).collect_schema().names(), likely)
+    ids = (str(settled.user), str(settled.item))
+    return as_arrow(frame, name, settled.names(), ids, clean_ids=clean_ids), settled
 
 
 def is_labelled(given: Any) -> bool:
@@ -79,12 +103,18 @@ def _known_frame(frame: Any, name: str) -> Any:
         raise ColumnError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
 
 
-def _refusal(frame: Any, id_columns: Collection[str]) -> DataError:
-    """Find the column that Arrow refuses and say what it mixes."""
+def _column_by_column(frame: Any, id_columns: Collection[str], *, clean_ids: bool) -> pa.Table:
+    """Bring what Arrow refuses as it stands to it, ids that are cleaned as one kind; or say what a column mixes."""
+    found = {}
     for column in frame.columns:
         try:
-            frame.select(column).to_arrow()
+            found[column] = frame.select(column).to_arrow()[column]
         except _ARROW_REFUSALS:
-            error = IdError if column in id_columns else DataError
-            return mixed_ids_error(f"column {column!r}", frame[column].to_list(), error)
-    return DataError("the frame cannot be converted to Arrow")
+            values, is_id = frame[column].to_list(), column in id_columns
+            one_kind = ids_of_one_kind(values) if is_id and clean_ids else None
+            if one_kind is None:
+                error = mixed_ids_error(f"column {column!r}", values, IdError if is_id else DataError)
+                mend = ", or with clean_ids=True" if is_id and not clean_ids and ids_of_one_kind(values) else ""
+                raise type(error)(f"{error}{mend}") from None
+            found[column] = pa.chunked_array([one_kind])
+    return pa.table(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -193,19 +194,44 @@ def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:
     return ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
 
 
+def is_gap(value: object) -> bool:
+    """Tell whether a Python object says that there is no value: None, NaN, or a missing date."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("<NA>", "NaT")
+
+
+def ids_of_one_kind(values: list[Any]) -> list[Any] | None:
+    """Return ids that mix numbers and text as one kind: whole numbers, or all as text; `None` for any other objects.
+
+    Examples
+    --------
+    >>> ids_of_one_kind([7, "7", 7.0, "ann", None]), ids_of_one_kind([7, 8.0]), ids_of_one_kind([7, b"x"])
+    (['7', '7', '7', 'ann', None], [7, 8], None)
+    """
+    there = [value for value in values if not is_gap(value)]
+    if not all(isinstance(value, str | int | float | np.integer | np.floating) for value in there):
+        return None
+    plain = [value if isinstance(value, str) or value != int(value) else int(value) for value in there]
+    if any(not isinstance(value, int) for value in plain):
+        plain = [str(value) for value in plain]
+    found = iter(plain)
+    return [None if is_gap(value) else next(found) for value in values]
+
+
 def mixed_ids_error(name: str, ids: Any, error: type[DataError] = IdError) -> DataError:
     """Say which kinds of Python objects a column mixes, and where the second kind starts."""
     try:
         values = list(ids)
     except (TypeError, NotImplementedError):
         values = [ids]
-    kinds = [type(value).__name__ for value in values]
-    distinct = sorted(set(kinds))
+    there = {row: type(value).__name__ for row, value in enumerate(values) if not is_gap(value)}
+    kinds, distinct = [*there.values()], sorted({*there.values()})
     if len(distinct) > 1:
-        other = next(row for row, kind in enumerate(kinds) if kind != kinds[0])
+        rows = [*there]
+        first, other = rows[0], next(row for row, kind in there.items() if kind != kinds[0])
+        mend = "text, by .astype(str)" if error is IdError else "of one"
         return error(
-            f"{name} mixes {len(distinct)} types: {', '.join(distinct)} (row 0 has {short(values[0])}, row {other} has "
-            f"{short(values[other])}); make them all of one"
+            f"{name} mixes {len(distinct)} types: {', '.join(distinct)} (row {first} has {short(values[first])}, row "
+            f"{other} has {short(values[other])}); make them all {mend}"
         )
     if distinct == ["int"]:
         return error(f"{name} holds integers beyond 64 bits (largest: {max(values)}); make them strings")

@@ -16,6 +16,7 @@ from verirec.data.cells import Positions, cell_keys
 from verirec.data.feature_columns import NUMBER
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns
+from verirec.data.frames import arrow_columns
 from verirec.data.ids import is_text
 from verirec.data.label_studio import read_label_studio
 from verirec.data.levels import Levels, in_words, level_indices, values_at
@@ -39,6 +40,7 @@ _KINDS: Final[dict[str, tuple[str, type[DataError]]]] = {
     "random": ("a survey", SurveyError),
     "again": ("a re-ask", ReaskError),
 }
+Kind = Literal["logged", "random", "again"]
 BEST: Final = "best"
 _PLANNED: Final = ("logged", "random", BEST)
 """What a plan says of its rows; those to ask about again are logged."""
@@ -77,7 +79,7 @@ def read_truths(
     log: FeedbackLog,
     likely: Columns | None = None,
     *,
-    kind: Literal["logged", "random", "again"] = "logged",
+    kind: Kind = "logged",
     positive_from: float | None = None,
 ) -> Truths:
     """Read an audit (logged pairs), a survey (random ones) or a re-ask (logged pairs, each by its own user).
@@ -92,16 +94,45 @@ def read_truths(
     Parameters are those of `read_scores`. An id that the log does not have is an `UnknownIdError`, as is a logged pair
     of a plan that is not in the log: nobody was asked about it.
     """
-    what, error = _KINDS[kind]
-    table, settled, ending = _read(file, roles, what, likely)
+    table, settled, ending = _read(file, roles, _KINDS[kind][0], likely)
+    return truths_of_table(table, settled, log, file.name, ending, kind=kind, positive_from=positive_from)
+
+
+def frame_truths(
+    frame: Any,
+    roles: TruthRoles,
+    log: FeedbackLog,
+    likely: Columns | None = None,
+    *,
+    kind: Kind = "logged",
+    positive_from: float | None = None,
+) -> Truths:
+    """Take a frame as `read_truths` takes a file: pandas, polars or pyarrow."""
+    what = _KINDS[kind][0]
+    table, settled = arrow_columns(frame, roles, f"the frame of {what}", likely=likely)
+    return truths_of_table(table, settled, log, f"{what}'s frame", kind=kind, positive_from=positive_from)
+
+
+def truths_of_table(
+    table: pa.Table,
+    settled: Roles,
+    log: FeedbackLog,
+    source: str,
+    ending: str = ".parquet",
+    *,
+    kind: Kind = "logged",
+    positive_from: float | None = None,
+) -> Truths:
+    """Make pairs with true labels of a table; parameters as in `scores_of_table` and `read_truths`."""
+    error = _KINDS[kind][1]
     if len(table) == 0:
-        raise EmptyLogError(f"{file.name} is empty: it must have at least one row")
-    given, share = _answered(table, settled, "random" if kind == "random" else "logged", file)
+        raise EmptyLogError(f"{source} is empty: it must have at least one row")
+    given, share = _answered(table, settled, "random" if kind == "random" else "logged", source)
     users, items = given.positions(log, ending, random=kind == "random")
     keys = cell_keys(users, items, log.n_items)
     if kind != "random" and given.column("kind") is not None:
         given.refuse_unlogged(keys, log)
-    told: dict[str, Any] = {"file": file.name, "where": given.where, "error": error}
+    told: dict[str, Any] = {"file": source, "where": given.where, "error": error}
     if log.levels is None or kind == "again":
         people = np.zeros(len(keys), np.int64) if kind == "again" else given.codes("person")
         found = combine_answers(keys, given.labels(error, positive_from), people, **told)
@@ -114,7 +145,7 @@ def read_truths(
         found.labels,
         None if probabilities is None else share * probabilities[found.rows],
         None if clusters is None else clusters[found.rows],
-        _are_best(given, file),
+        _are_best(given, source),
     )
 
 
@@ -129,13 +160,13 @@ def _read(file: Path, roles: TruthRoles, what: str, likely: Columns | None) -> t
     return table, settled, ending
 
 
-def _are_best(given: _AnsweredRows, file: Path) -> bool:
+def _are_best(given: _AnsweredRows, source: str) -> bool:
     """Tell whether a plan's pairs are all among their users' best; mixed with others they are of no one design."""
-    kinds = _kinds(given.table, given.settled, file)
+    kinds = _kinds(given.table, given.settled, source)
     best = np.zeros(1, bool) if kinds is None else kinds == BEST
     if best.any() and not best.all():
         raise FileFormatError(
-            f"{file.name}: {int(best.sum()):,} of {len(best):,} answered pairs are of kind {BEST} and the others "
+            f"{source}: {int(best.sum()):,} of {len(best):,} answered pairs are of kind {BEST} and the others "
             "random: they were drawn in different ways; give one of the two"
         )
     return bool(best.any())
@@ -149,7 +180,7 @@ class _AnsweredRows:
     settled: Roles
     rows: npt.NDArray[np.int64]
     total: int
-    file: Path
+    source: str
 
     def where(self, some: npt.NDArray[np.int64]) -> str:
         """Say which rows of the file some of these are."""
@@ -182,16 +213,16 @@ class _AnsweredRows:
             blank = np.flatnonzero(is_blank(self.table[column]))
             if blank.size:
                 raise MissingValueError(
-                    f"{self.file.name}: {column} is missing in {self.where(blank)}, which have a {label}; fill it in, "
+                    f"{self.source}: {column} is missing in {self.where(blank)}, which have a {label}; fill it in, "
                     f"or empty the {label}"
                 )
         sides = [
-            find_side(side, self.table, self.settled, log, self.file.name, ending, escaped=True)
+            find_side(side, self.table, self.settled, log, self.source, ending, escaped=True)
             for side in ("user", "item")
         ]
         for side in sides:
             if (side.positions < 0).any():
-                error = side.unknown_error(self.file.name, self.rows[side.positions < 0], self.total)
+                error = side.unknown_error(self.source, self.rows[side.positions < 0], self.total)
                 hint = f"; {side.name}s that have no row are named by all_{side.name}s=..." if random else ""
                 raise UnknownIdError(f"{error}{hint}")
         return sides[0].positions, sides[1].positions
@@ -201,13 +232,13 @@ class _AnsweredRows:
         lost = np.flatnonzero(~np.isin(keys, cell_keys(log.users, log.items, log.n_items)))
         if lost.size:
             raise UnknownIdError(
-                f"{self.file.name}: pairs of kind logged are not in the log in {self.where(lost)}: ids were changed, "
+                f"{self.source}: pairs of kind logged are not in the log in {self.where(lost)}: ids were changed, "
                 "or the plan is of another log"
             )
 
     def labels(self, error: type[DataError], positive_from: float | None = None) -> npt.NDArray[np.int8]:
         """Take 0 and 1, yes and no, true and false; or stars by a threshold, where some number is neither 0 nor 1."""
-        column, name = self.table[str(self.settled.rating)], f"{self.file.name}: {self.settled.rating}"
+        column, name = self.table[str(self.settled.rating)], f"{self.source}: {self.settled.rating}"
         if positive_from is not None and (is_text(column.type) or is_number(column.type)):
             stars = self._numbers(column, name, error)
             if np.isfinite(stars).all() and not np.isin(stars, (0, 1)).all():
@@ -232,7 +263,7 @@ class _AnsweredRows:
 
     def levels(self, levels: Levels, error: type[DataError]) -> npt.NDArray[np.float64]:
         """Take values among the levels of a log; decimal commas are read too."""
-        name = f"{self.file.name}: {self.settled.rating}"
+        name = f"{self.source}: {self.settled.rating}"
         column = self.table[str(self.settled.rating)]
         values = self._numbers(column, name, error)
         wrong = np.flatnonzero(~np.isfinite(values))
@@ -255,7 +286,7 @@ class _AnsweredRows:
     def probabilities(self) -> npt.NDArray[np.float64] | None:
         """Take the probabilities, or one over the weights; each row must have one. Decimal commas are read too."""
         role = "weight" if self.column("probability") is None else "probability"
-        column, name = self.column(role), f"{self.file.name}: {getattr(self.settled, role)}"
+        column, name = self.column(role), f"{self.source}: {getattr(self.settled, role)}"
         if column is None:
             return None
         values = self._numbers(column, name)
@@ -286,9 +317,9 @@ def _form(file: Path, ending: str) -> TextForm:
     return TextForm(None if usual in header or best not in header else best, encoding=encoding)
 
 
-def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_AnsweredRows, float]:
+def _answered(table: pa.Table, settled: Any, kind: str, source: str) -> tuple[_AnsweredRows, float]:
     """Return the rows of a kind that have a label, and which share of the pairs asked about they are."""
-    kinds = _kinds(table, settled, file)
+    kinds = _kinds(table, settled, source)
     if kinds is None:
         settled, asked = replace(settled, kind=None), np.ones(len(table), bool)
     else:
@@ -297,23 +328,21 @@ def _answered(table: pa.Table, settled: Any, kind: str, file: Path) -> tuple[_An
     rows = np.flatnonzero(answered)
     if len(rows) == 0:
         which = "" if asked.all() else f" of kind {kind}"
-        raise EmptyLogError(f"{file.name} has no row{which} with a {settled.rating_word}")
+        raise EmptyLogError(f"{source} has no row{which} with a {settled.rating_word}")
     columns = [str(settled.user), str(settled.item)]
     try:
         pairs = pa.table({name: table[name].cast(pa.string()) for name in columns})
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise FileFormatError(
-            f"{file.name}: {names_in_words(columns)} must be text or whole numbers: {error}"
-        ) from None
+        raise FileFormatError(f"{source}: {names_in_words(columns)} must be text or whole numbers: {error}") from None
 
     def distinct(mask: npt.NDArray[np.bool_]) -> int:
         return len(pairs.filter(pa.array(mask)).drop_null().group_by(columns).aggregate([]))
 
     share = 1.0 if len(rows) == asked.sum() else distinct(answered) / distinct(asked)
-    return _AnsweredRows(table.take(pa.array(rows)), settled, rows, len(table), file), share
+    return _AnsweredRows(table.take(pa.array(rows)), settled, rows, len(table), source), share
 
 
-def _kinds(table: pa.Table, settled: Any, file: Path) -> npt.NDArray[np.str_] | None:
+def _kinds(table: pa.Table, settled: Any, source: str) -> npt.NDArray[np.str_] | None:
     """Return what each row is said to be; `None` where no column says, or one that says other things."""
     if settled.kind is None or not is_text(table[settled.kind].type):
         return None
@@ -323,7 +352,7 @@ def _kinds(table: pa.Table, settled: Any, file: Path) -> npt.NDArray[np.str_] | 
     odd = np.flatnonzero(~known & ~is_blank(table[str(settled.rating)]))
     if known.any() and odd.size:
         raise FileFormatError(
-            f"{file.name}: {settled.kind} must be logged, random or best; it is not in "
+            f"{source}: {settled.kind} must be logged, random or best; it is not in "
             f"{rows_in_words(odd, len(said))}, where row {odd[0]} has {short(str(said[odd[0]]))}"
         )
     return said if known.any() else None

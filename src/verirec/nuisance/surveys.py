@@ -16,7 +16,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, checked_labels, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
 from verirec.data.splits import split_unbiased
-from verirec.data.truth_files import read_truths
+from verirec.data.truth_files import frame_truths, read_truths
 from verirec.exceptions import SurveyError
 from verirec.formatting import html_table
 
@@ -194,15 +194,32 @@ class SurveySample:
         roles = TruthRoles(user, item, true_label)
         source, log = path_of("path", path), checked_log(log, levels=True)
         found = read_truths(source, roles, log, log_columns, kind="random", positive_from=positive_from)
-        return cls(
-            found.users,
-            found.items,
-            found.labels,
-            found.probabilities,
-            found.clusters,
-            best=found.best,
-            levels=log.levels,
-        )
+        return cls(*found[:5], best=found.best, levels=log.levels)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        log: FeedbackLog,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        true_label: str | None = None,
+        positive_from: float | None = None,
+    ) -> SurveySample:
+        """Take a survey from a pandas, polars or pyarrow frame, by the log's ids; else as `from_file`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, user_ids=["ann", "bob"])
+        >>> frame = pd.DataFrame({"member": ["bob"], "item": [0], "stars": [5]})
+        >>> SurveySample.from_frame(frame, log, user="member", true_label="stars", positive_from=4)
+        SurveySample(1 pair, 100.0% positive)
+        """
+        roles, log = TruthRoles(user, item, true_label), checked_log(log, levels=True)
+        found = frame_truths(frame, roles, log, kind="random", positive_from=positive_from)
+        return cls(*found[:5], best=found.best, levels=log.levels)
 
     @classmethod
     def from_unbiased(cls, log: FeedbackLog) -> SurveySample:

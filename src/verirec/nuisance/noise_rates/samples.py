@@ -15,7 +15,7 @@ from verirec.data.cells import checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, check_scale, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
-from verirec.data.truth_files import read_truths
+from verirec.data.truth_files import frame_truths, read_truths
 from verirec.exceptions import AuditError
 from verirec.formatting import html_table
 from verirec.nuisance.noise_rates.asked import AN_AUDIT, checked_pairs, checked_probabilities, find_rows
@@ -113,6 +113,31 @@ class AuditSample:
         """
         roles, log = TruthRoles(user, item, true_label), checked_log(log, levels=True)
         found = read_truths(path_of("path", path), roles, log, log_columns, positive_from=positive_from)
+        return cls(found.users, found.items, found.labels, found.probabilities, log.levels)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        log: FeedbackLog,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        true_label: str | None = None,
+        positive_from: float | None = None,
+    ) -> AuditSample:
+        """Take an audit from a pandas, polars or pyarrow frame, by the log's ids; else as `from_file`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> log = FeedbackLog.from_arrays([0, 1], [0, 0], [1, 0], n_users=2, n_items=1, user_ids=["ann", "bob"])
+        >>> frame = pd.DataFrame({"member": ["bob"], "item": [0], "stars": [5]})
+        >>> AuditSample.from_frame(frame, log, user="member", true_label="stars", positive_from=4)
+        AuditSample(1 pairs, 100.0% truly positive)
+        """
+        roles, log = TruthRoles(user, item, true_label), checked_log(log, levels=True)
+        found = frame_truths(frame, roles, log, positive_from=positive_from)
         return cls(found.users, found.items, found.labels, found.probabilities, log.levels)
 
     def __len__(self) -> int:
