@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Split,
         UnbiasedSplit,
         check_file,
+        check_frame,
         load_dataset,
         prepare_log,
         read_limits,
@@ -110,8 +111,8 @@ _PACKAGES = {
 _NAMES = {
     "adapters": "Adapted adapt",
     "assessment": "Assessment Monitoring assess monitor",
-    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file load_dataset prepare_log read_limits "
-    "read_log read_predictions scan_log split split_unbiased",
+    "data": "Dataset Factors FeedbackLog IdMap Split UnbiasedSplit check_file check_frame load_dataset prepare_log "
+    "read_limits read_log read_predictions scan_log split split_unbiased",
     "estimation": "Estimate EstimateRange Estimates SelectionRange SelectionStrength calibrate compare "
     "compare_rankings estimate estimate_click_ranking estimate_ranking selection_strength sensitivity",
     "estimation.planning": "LabelPlan plan_labels",
@@ -177,6 +178,7 @@ __all__ = [
     "assess",
     "calibrate",
     "check_file",
+    "check_frame",
     "compare",
     "compare_rankings",
     "estimate",

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import verirec as vr
-from verirec.data.inspection import check_file
+from verirec.data.inspection import check_file, check_frame
 from verirec.exceptions import VerirecError
 
 HEADER = "user,item,rating\n"
@@ -47,6 +47,36 @@ def test_a_fault_is_named_and_its_option_mends_it(tmp_path, fault):
     assert found.log is not None
     assert found.log.equals(silently(vr.read_log, file, **found.mend))
     assert (fault == "nothing") == is_read(file, found.log)
+
+
+@pytest.mark.parametrize(
+    "fault", [name for name in FAULTS if name not in ("fields", "separator", "header", "encoding")]
+)
+def test_a_frame_has_the_faults_of_its_file(tmp_path, fault):
+    text, _, mend = FAULTS[fault]
+    file = tmp_path / "ratings.csv"
+    file.write_text(text)
+    frame = pd.read_csv(file, dtype={"user": str, "item": str}, keep_default_na=False)
+    of_file, of_frame = check_file(file), check_frame(frame)
+    assert [(one.what, one.rows, one.first) for one in of_frame.faults] == [
+        (one.what, one.rows, one.first) for one in of_file.faults
+    ]
+    assert of_frame.mend == of_file.mend == mend | {"positive_from": 4.0}
+    assert of_frame.log.equals(silently(vr.FeedbackLog.from_frame, frame, **of_frame.mend))
+
+
+def test_a_frame_whose_ids_mix_numbers_and_text_is_mended_by_clean_ids():
+    frame = pd.DataFrame({"user": [7, "ann", "7"], "item": [1, 1, 2], "rating": [1, 0, 1]})
+    found = check_frame(frame)
+    assert [one.what.partition(" (")[0] for one in found.faults] == ["column 'user' mixes 2 types: int, str"]
+    assert found.mend == {"clean_ids": True}
+    assert found.log.user_ids.ids().tolist() == ["7", "ann"]
+
+
+def test_what_is_no_frame_is_a_fault_that_nothing_mends():
+    found = check_frame("ratings.csv")
+    assert [one.mend for one in found.faults] == [{}]
+    assert found.log is None
 
 
 def is_read(file, log):

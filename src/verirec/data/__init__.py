@@ -4,7 +4,7 @@ from verirec.data.datasets import Dataset, load_dataset
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import read_log
 from verirec.data.ids import IdMap
-from verirec.data.inspection import check_file
+from verirec.data.inspection import check_file, check_frame
 from verirec.data.limits import ReadLimits, read_limits
 from verirec.data.prediction_files import read_predictions
 from verirec.data.predictions import Factors, PredictionsLike, as_predictions
@@ -22,6 +22,7 @@ __all__ = [
     "UnbiasedSplit",
     "as_predictions",
     "check_file",
+    "check_frame",
     "load_dataset",
     "prepare_log",
     "read_limits",

@@ -128,8 +128,14 @@ def _products(vectors: npt.NDArray[Any], other: npt.NDArray[np.float64]) -> npt.
     return found
 
 
-def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
-    """Accept flat integer positions in [0, size) and give them as int32.
+IDS_HINT: Final = (
+    ": log.user_ids.positions(ids) and log.item_ids.positions(ids) make them of ids, and so does from_frame"
+)
+"""For those who give ids where positions are wanted, and have a frame of them."""
+
+
+def checked_positions(name: str, positions: npt.ArrayLike, size: int, hint: str = "") -> npt.NDArray[np.int32]:
+    """Accept flat integer positions in [0, size) and give them as int32; `hint` ends what is said of other kinds.
 
     Examples
     --------
@@ -141,10 +147,7 @@ def checked_positions(name: str, positions: npt.ArrayLike, size: int) -> npt.NDA
     if array.ndim != 1:
         raise PositionError(f"{name} must be a flat array of positions; got shape {array.shape}")
     if array.size and array.dtype.kind not in "iu":
-        raise PositionError(
-            f"{name} must be integers (positions); got {array.dtype}: of ids, log.user_ids.positions(ids) and "
-            "log.item_ids.positions(ids) make them, and from_frame takes a frame of ids"
-        )
+        raise PositionError(f"{name} must be integers (positions); got {array.dtype}{hint}")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
         wrong = np.flatnonzero((array < 0) | (array >= size))
         verb = "is" if wrong.size == 1 else "are"

@@ -6,7 +6,8 @@ The rules are those of the reader and its gate; here is only which option mends 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from verirec.data.cleaning import Cleaning, clean_ids, numbers_of, outside_scale
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.files import file_ending, read_columns, read_log
 from verirec.data.form_guesses import guess_form
+from verirec.data.frames import arrow_columns
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles, log_roles
 from verirec.data.tables import LogOptions
@@ -121,12 +123,41 @@ def check_file(
     form = {"delimiter": delimiter, "columns": columns, "encoding": encoding}
     # Checked before anything is read.
     TextForm(delimiter, columns, encoding)
-    Cleaning(options.get("drop_missing", False), options.get("clean_ids", False), options.get("scale"))
-    given = {name: value for name, value in {**form, **options}.items() if not _is_default(value)}
-    found = _Reading(path_of("path", path), given)
+    found = _FileReading(path_of("path", path), _given({**form, **options}))
     found.look_at_form()
     found.look_at_rows()
     return found.read_on()
+
+
+def check_frame(frame: Any, **options: Unpack[LogOptions]) -> FileCheck:
+    """List everything that is wrong with a frame of ratings, and find the options that `from_frame` takes it with.
+
+    Parameters
+    ----------
+    frame, options
+        As in `FeedbackLog.from_frame`; what they mend already is not listed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["ann ", None, "bob"], "item": [1, 1, 2], "rating": [5, 2, 1]})
+    >>> found = check_frame(frame)
+    >>> for fault in found.faults[:2]:
+    ...     print(fault.what, fault.rows, fault.first, fault.mend)
+    column 'user' has spaces or .0 around ids (first: 'ann ') 1 (0,) {'clean_ids': True}
+    column 'user' has no value 1 (1,) {'drop_missing': True}
+    >>> found.mend
+    {'clean_ids': True, 'drop_missing': True, 'positive_from': 2.0}
+    """
+    found = _FrameReading(frame, _given(options))
+    found.look_at_rows()
+    return found.read_on()
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say something, checked where that can be done before anything is read."""
+    Cleaning(options.get("drop_missing", False), options.get("clean_ids", False), options.get("scale"))
+    return {name: value for name, value in options.items() if not _is_default(value)}
 
 
 def _is_default(value: Any) -> bool:
@@ -134,11 +165,11 @@ def _is_default(value: Any) -> bool:
     return value is None or value is False or (isinstance(value, str) and value == "error")
 
 
-class _Reading:
-    """A file, the options that it is read with so far, and what was wrong."""
+class _Reading(ABC):
+    """What is read, the options that it is read with so far, and what was wrong."""
 
-    def __init__(self, file: Path, given: dict[str, Any]) -> None:
-        self.file, self.given, self.options = file, given, dict(given)
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given, self.options = given, dict(given)
         self.faults: list[Fault] = []
         self.mend: dict[str, Any] = {}
         self.ratings = np.empty(0)
@@ -150,27 +181,20 @@ class _Reading:
         self.options |= mend
         self.mend |= mend
 
-    def look_at_form(self) -> None:
-        """Find out how a text file is written, where that is not how it would be read."""
-        if self.file.is_file() and self.file.suffix.lower() != ".parquet":
-            with suppress(pa.ArrowException, OSError, UnicodeError):  # What cannot be read is told by the reader.
-                for what, mend in guess_form(self.file, self.options):
-                    self.add(what, mend)
+    @abstractmethod
+    def table(self, roles: Roles) -> tuple[pa.Table, Roles]:
+        """Return the columns that play these roles, and which they are."""
+
+    @abstractmethod
+    def log(self) -> FeedbackLog:
+        """Make the log with the options so far."""
 
     def look_at_rows(self) -> None:
         """Find rows that lack something, and ids that are not tidy; what keeps one from reading them comes up later."""
-        form = TextForm(
-            self.options.get("delimiter"), self.options.get("columns"), self.options["encoding"], skip_broken=True
-        )
         try:
-            roles = log_roles(self.options)
-            ending = file_ending(self.file, is_text=self.options.get("delimiter") is not None)
-            table, settled = read_columns(self.file, ending, roles, form)
+            table, settled = self.table(log_roles(self.options))
         except VerirecError:
             return
-        if form.broken and "drop_missing" not in self.given:
-            lines = f"{len(form.broken):,} lines do not have as many fields as there are columns"
-            self.add(f"{lines} (first: {short(form.broken[0])})", {"drop_missing": True})
         self._ids(table, settled)
         numbers = pa.chunked_array([np.ones(len(table))])
         if settled.rating is not None:
@@ -204,12 +228,12 @@ class _Reading:
         self.usable = len(table) - int(np.logical_or.reduce(unsuited).sum()) if unsuited else len(table)
 
     def read_on(self) -> FileCheck:
-        """Read the file as often as something is refused that an option mends."""
+        """Read as often as something is refused that an option mends."""
         while True:
             try:
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
-                    log = read_log(self.file, **self.options)
+                    log = self.log()
             except VerirecError as error:
                 mend = self._mend_of(error)
                 self.add(str(error).partition(_CHOICE)[0] if mend else str(error), mend)
@@ -245,6 +269,49 @@ class _Reading:
             return {}
         shares = [float((self.ratings >= value).mean()) for value in values]
         return {"positive_from": float(values[int(np.argmin(np.abs(np.array(shares) - 0.5)))])}
+
+
+class _FileReading(_Reading):
+    """A file."""
+
+    def __init__(self, file: Path, given: dict[str, Any]) -> None:
+        super().__init__(given)
+        self.file = file
+
+    def look_at_form(self) -> None:
+        """Find out how a text file is written, where that is not how it would be read."""
+        if self.file.is_file() and self.file.suffix.lower() != ".parquet":
+            with suppress(pa.ArrowException, OSError, UnicodeError):  # What cannot be read is told by the reader.
+                for what, mend in guess_form(self.file, self.options):
+                    self.add(what, mend)
+
+    def table(self, roles: Roles) -> tuple[pa.Table, Roles]:
+        form = TextForm(
+            self.options.get("delimiter"), self.options.get("columns"), self.options["encoding"], skip_broken=True
+        )
+        ending = file_ending(self.file, is_text=self.options.get("delimiter") is not None)
+        found = read_columns(self.file, ending, roles, form)
+        if form.broken and "drop_missing" not in self.given:
+            lines = f"{len(form.broken):,} lines do not have as many fields as there are columns"
+            self.add(f"{lines} (first: {short(form.broken[0])})", {"drop_missing": True})
+        return found
+
+    def log(self) -> FeedbackLog:
+        return read_log(self.file, **self.options)
+
+
+class _FrameReading(_Reading):
+    """A frame of any library."""
+
+    def __init__(self, frame: Any, given: dict[str, Any]) -> None:
+        super().__init__(given)
+        self.frame = frame
+
+    def table(self, roles: Roles) -> tuple[pa.Table, Roles]:
+        return arrow_columns(self.frame, roles)
+
+    def log(self) -> FeedbackLog:
+        return FeedbackLog.from_frame(self.frame, **self.options)
 
 
 def _untidy(column: pa.ChunkedArray) -> Any:

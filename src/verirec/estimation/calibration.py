@@ -7,7 +7,6 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from verirec.adapters.adapt import adapted
 from verirec.checks import one_of, real_number
 from verirec.data.cells import CellValues, Positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
@@ -17,7 +16,7 @@ from verirec.data.splits import split
 from verirec.estimation.cell_losses import CellLosses, far_outside, worse_than_a_coin
 from verirec.estimation.coverage import covered_rows
 from verirec.estimation.curves import Curve, LabelledScores, PlattCurve, isotonic_curve, levelled_curve, platt_curve
-from verirec.estimation.inputs import Rates, judgeable
+from verirec.estimation.inputs import Rates, judgeable, predictions_for
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import correct_labels, get_loss
@@ -113,7 +112,7 @@ def calibrate(
     True
     """
     one_of("method", method, METHODS)
-    values = as_predictions(adapted(scores, judgeable(log)), log.n_users, log.n_items)
+    values = predictions_for(scores, judgeable(log))
     if values.ranks_only:
         raise PredictionError("top-k lists have no scores to calibrate: judge their ranking, by estimate_ranking")
     rows = _labelled(values, log) if survey is None else _surveyed(values, survey)

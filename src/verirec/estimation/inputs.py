@@ -8,9 +8,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.adapters.adapt import adapted
 from verirec.checks import real_number, whole_number
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.data.top_lists import TopLists
 from verirec.exceptions import (
     EmptyLogError,
@@ -59,6 +61,11 @@ def check_lists(values: CellValues, depths: Sequence[int]) -> None:
             "not filled count as misses",
             ScoreWarning,
         )
+
+
+def predictions_for(given: PredictionsLike, log: FeedbackLog) -> CellValues:
+    """Bring predictions of any form to a log's grid: other libraries' models, and frames by their labels, too."""
+    return as_predictions(adapted(given, log), log.n_users, log.n_items)
 
 
 def judgeable(log: FeedbackLog, *, levels: bool = False) -> FeedbackLog:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from verirec.checks import named_entries, number_array, real_number
 from verirec.data.parts import over_parts
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.adapting import adapt_all
 from verirec.estimation.catalogue import ESTIMATORS, Estimator, chosen
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.problem import EstimationProblem
@@ -205,8 +204,7 @@ def sensitivity(
     options: dict[str, Any] = {"loss": loss, "imputation": imputation, "clip": clip, "sample": sample}
     seed = same_state(random_state)
     problems = {
-        name: make_problem(given, pairs, [one], seed=drawn_seed(seed), **options)
-        for name, given in adapt_all(named, log).items()
+        name: make_problem(given, pairs, [one], seed=drawn_seed(seed), **options) for name, given in named.items()
     }
     return vary(problems, one, noise, _rates("rho01", rho01), _rates("rho10", rho10), factors)
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import CellLosses
-from verirec.estimation.inputs import checked_clip, checked_sample, refuse_weights
+from verirec.estimation.inputs import checked_clip, checked_sample, predictions_for, refuse_weights
 from verirec.estimation.level_losses import LevelLosses
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
@@ -33,7 +33,7 @@ def cell_losses(
     """Check predictions, and put them together with the loss that judges them."""
     if log.levels is not None:
         return LevelLosses.of(predictions, log, loss, clip, counts_grid=counts_grid)
-    values = as_predictions(predictions, log.n_users, log.n_items)
+    values = predictions_for(predictions, log)
     if values.ranks_only:
         raise PredictionError("top-k lists have no probabilities, so no loss: judge their ranking, by estimate_ranking")
     return CellLosses(values, get_loss(loss), checked_clip(clip), counts_grid=counts_grid)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array, number_array, path_of
-from verirec.data.cells import cell_keys, checked_positions, checked_rows
+from verirec.data.cells import IDS_HINT, cell_keys, checked_positions, checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, checked_labels, checked_levels, rows_on, said_of, values_at
 from verirec.data.roles import TruthRoles
@@ -90,7 +90,7 @@ class SurveySample:
     def __post_init__(self) -> None:
         largest = int(np.iinfo(np.int32).max)
         for name in ("users", "items"):
-            self._set(name, checked_positions(f"the survey's {name}", getattr(self, name), largest))
+            self._set(name, checked_positions(f"the survey's {name}", getattr(self, name), largest, IDS_HINT))
         labels = number_array("the survey's labels", self.labels, ndim=1, error=SurveyError)
         if not len(self.users) == len(self.items) == len(labels):
             raise SurveyError(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array
-from verirec.data.cells import Positions, cell_keys, checked_positions
+from verirec.data.cells import IDS_HINT, Positions, cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import Levels, checked_labels
 from verirec.exceptions import AuditError, DataError, EmptyLogError, NoiseRateWarning, ReaskError, warn_caller
@@ -59,8 +59,8 @@ def checked_pairs(
 ) -> tuple[Positions, Positions, Labels]:
     """Accept positions of users and items, and labels of them, 0/1 or values among levels, each of shape (m,)."""
     largest = int(np.iinfo(np.int32).max)
-    users = checked_positions(f"the {words.name}'s users", users, largest)
-    items = checked_positions(f"the {words.name}'s items", items, largest)
+    users = checked_positions(f"the {words.name}'s users", users, largest, IDS_HINT)
+    items = checked_positions(f"the {words.name}'s items", items, largest, IDS_HINT)
     values = number_array(f"the {words.name}'s {words.labels}", labels, ndim=1, error=words.error)
     if not len(users) == len(items) == len(values):
         raise words.error(
