@@ -351,7 +351,7 @@ BAD_FRAMES = {
         table(user=["a", "b", 3, "c"]),
         {},
         IdError,
-        r"^column 'user' mixes 2 types: int, str \(row 0 has 'a', row 2 has 3\); make .* \.astype\(str\), or with clean",
+        r"^column 'user' mixes 2 types: int, str \(row 0 has 'a', row 2 has 3\); make .* \.astype\(str\), or with",
     ),
     "objects as items": (
         table(item=[object()] * 4),

@@ -33,6 +33,8 @@ _START: Final[dict[str, Any]] = {
 _COVARIATES: Final = ("propensity", "co-rating", "both", "none")
 _FEATURES: Final = 60.0
 """Where the penalty of features starts from."""
+_FACTORS: Final = (2.0, 8.0)
+"""Penalties of factors that are tried first."""
 _EPOCHS: Final = 200
 """Sweeps, at most: nothing is held out of a candidate's rows to stop by, it goes to its minimum."""
 
@@ -41,8 +43,9 @@ _EPOCHS: Final = 200
 class Auto(Trained):
     """Searches for what predicts held-out rows best, and returns constants of users and items where nothing is better.
 
-    Penalties of users' and items' constants come first, then what people chose to rate as a covariate, features,
-    factors, and the penalties again; for probabilities also a correction for noise and weights of 1/p. Every candidate
+    Each family comes first as it is: constants of users and items, factors, features, and what people chose to rate as
+    a covariate; then what the best of them lacks, and penalties; for probabilities also a correction for noise and
+    weights of 1/p. Every candidate
     is fitted on all folds but one at a time and judged on the one left out. The best is returned if it beats the best
     constants by two standard errors, paired by row, where each fold judges picks that were made without it; it is
     fitted on all rows then. Otherwise constants as they come are: `MF(model="constants")`.
@@ -141,18 +144,21 @@ class Auto(Trained):
 
 
 def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool, rates: KnownNoise | None) -> None:
-    """Try constants, covariates, features, factors, penalties again, and other methods, each from the best so far."""
-    search.attempt(base, [_START])
+    """Try each family as it comes, then refine the best of them, add to it what it lacks, and try other methods."""
+    has_features = log.user_features is not None or log.item_features is not None
+    search.attempt(base, [_START | one for one in _families(has_features=has_features)])
+    if has_features:
+        search.attempt(base, [_with_features(search.best.changed)])
+    _add_factors(search, base)
+    _climb_factors(search, base)
     _climb_constants(search)
     search.attempt(base, [search.best.changed | {"covariates": one} for one in _COVARIATES])
-    if log.user_features is not None or log.item_features is not None:
-        known = {"model": "features", "penalty_features": _FEATURES}
-        search.attempt(base, [search.best.changed | known | {"covariates": one} for one in reversed(_COVARIATES)])
-        if search.best.method.model == "features":
-            search.climb("penalty_features", _FEATURES)
-            search.attempt(base, [search.best.changed | {"covariates": one} for one in _COVARIATES])
-    _try_factors(search, base)
+    if search.best.method.model == "features":
+        search.climb("penalty_features", _FEATURES)
+    _add_factors(search, base)
+    _climb_factors(search, base)
     _climb_constants(search)
+    _climb_constants(search, plain=True)
     if corrected:
         # Without factors: with a corrected label these need a penalty of their own to have a minimum.
         flat = min((one for one in search.trials if one.method.dim == 0), key=lambda trial: trial.loss).changed
@@ -161,18 +167,36 @@ def _explore(search: Search, base: Method, log: FeedbackLog, *, corrected: bool,
             search.attempt(other(**_shared(base)), [flat])
 
 
-def _climb_constants(search: Search) -> None:
-    for parameter in ("penalty_users", "penalty_items", "penalty_users"):
-        search.climb(parameter, 4.0)
+def _families(*, has_features: bool) -> list[dict[str, Any]]:
+    """Return what each family changes of constants, so that a short search has met them all."""
+    features = [_with_features({})] if has_features else []
+    return [{}, *(_with_factors({}, one) for one in _FACTORS), *features, {"covariates": "both"}]
 
 
-def _try_factors(search: Search, base: Method) -> None:
-    best = search.best.changed
-    model = "features" if best["model"] == "features" else "mf"
-    search.attempt(base, [best | {"model": model, "dim": 8, "penalty_factors": one} for one in (2.0, 8.0)])
+def _with_features(changed: dict[str, Any]) -> dict[str, Any]:
+    return {"penalty_features": _FEATURES} | changed | {"model": "features"}
+
+
+def _with_factors(changed: dict[str, Any], penalty: float) -> dict[str, Any]:
+    model = "features" if changed.get("model") == "features" else "mf"
+    return changed | {"model": model, "dim": 8, "penalty_factors": penalty}
+
+
+def _add_factors(search: Search, base: Method) -> None:
+    if not search.best.method.dim:
+        best = search.best.changed
+        search.attempt(base, [_with_factors(best, one) for one in reversed(_FACTORS)])
+
+
+def _climb_factors(search: Search, base: Method) -> None:
     if search.best.method.dim:
-        search.climb("penalty_factors", 8.0)
+        search.climb("penalty_factors", _FACTORS[-1])
         search.attempt(base, [search.best.changed | {"dim": dim} for dim in (16, 32)])
+
+
+def _climb_constants(search: Search, *, plain: bool = False) -> None:
+    for parameter in ("penalty_users", "penalty_items", "penalty_users"):
+        search.climb(parameter, 4.0, plain=plain)
 
 
 def _shared(base: Method) -> dict[str, Any]:

@@ -124,7 +124,11 @@ class Search:
     @property
     def best(self) -> Trial:
         """The trial with the least loss, the first of those that are the same up to rounding."""
-        return min(self.trials, key=lambda trial: round(trial.loss, _DIGITS))
+        return self._best_of(plain=False)
+
+    def _best_of(self, *, plain: bool) -> Trial:
+        candidates = [trial for trial in self.trials if trial.plain or not plain]
+        return min(candidates, key=lambda trial: round(trial.loss, _DIGITS))
 
     def attempt(self, method: Method, changes: Iterable[dict[str, Any]]) -> None:
         """Try a method with some changes of its parameters, as long as the budget lasts."""
@@ -138,14 +142,14 @@ class Search:
             self.trials.append(Trial(candidate, changed, logits, self.criterion.losses(logits), on_survey))
             self.progress(len(self.trials), self.budget.trials, self.best.loss)
 
-    def climb(self, parameter: str, start: float) -> None:
-        """Double, and halve, a parameter of the best trial, on and on as long as that helps."""
+    def climb(self, parameter: str, start: float, *, plain: bool = False) -> None:
+        """Double, and halve, a parameter of the best trial, or of the best `plain` one, on as long as that helps."""
         for factor in (2.0, 0.5):
             for _ in range(MOST_STEPS):
-                best = self.best
+                best = self._best_of(plain=plain)
                 value = type(start)(best.changed.get(parameter, start) * factor)
                 self.attempt(best.method, [best.changed | {parameter: value}])
-                if self.best is best:
+                if self._best_of(plain=plain) is best:
                     break
 
     def _judged(self, method: Method, changed: dict[str, Any]) -> tuple[Array, Array]:
