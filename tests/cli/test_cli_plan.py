@@ -54,6 +54,8 @@ SHARP, BOTH = ("--predictions", "sharp=sharp.npy"), ("--predictions", "sharp=sha
         ((*SHARP, "--budget", 60), {"budget": 60, "purpose": "level"}, ["sharp"]),
         ((*BOTH, "--half-width", 0.1, "--purpose", "level"), {"half_width": 0.1, "purpose": "level"}, ["sharp", "b"]),
         ((*SHARP, "--budget", 60, "--purpose", "ndcg@5"), {"budget": 60, "purpose": "ndcg@5"}, ["sharp"]),
+        ((*SHARP, "--budget", 60, "--purpose", "precision@5"), {"budget": 60, "purpose": "precision@5"}, ["sharp"]),
+        ((*SHARP, "--budget", 60, "--one-per-user"), {"budget": 60, "one_per_user": True}, ["sharp"]),
         ((*SHARP, "--half-width", 0.1, "--loss", "squared"), {"half_width": 0.1, "loss": "squared"}, ["sharp"]),
         ((*SHARP, "--budget", 60, "--seed", 4), {"budget": 60, "random_state": 4}, ["sharp"]),
         ((*SHARP, "--budget", 60, "--pilot", "pilot.csv"), {"budget": 60, "pilot": True}, ["sharp"]),
@@ -82,7 +84,7 @@ def test_a_plan_is_the_one_of_python(plan, folder, tmp_path, arguments, options,
     np.testing.assert_allclose(written["probability"], frame["probability"])
     assert written["true_label"].isna().all()
     logged = int(alone.logged.sum())
-    kinds = f"{logged} logged" if logged else f"{len(alone)} random"
+    kinds = f"{logged} logged" if logged else f"{len(alone)} {alone.kind}"
     assert f"{len(alone)} pairs to ask about ({kinds}" in output
     assert f"Chosen at random it would take {alone.simple:,}." in output
     assert f"Expected half-widths: {', '.join(f'{w:.3f} of {n}' for n, w in alone.half_widths.items())}" in output

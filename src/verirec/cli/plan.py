@@ -59,7 +59,10 @@ def plan_command(
     ] = None,
     purpose: Annotated[
         str | None,
-        typer.Option(help="level, difference or ndcg@k; by default difference, if there are several recommenders."),
+        typer.Option(
+            help="level, difference, ndcg@k or precision@k; by default difference, if there are several recommenders. "
+            "What has a depth k is planned for the difference of each two, or for the level of a single one."
+        ),
     ] = None,
     pilot: Annotated[
         Path | None, typer.Option(help="An earlier survey: a table with user, item and true_label of random pairs.")
@@ -76,6 +79,7 @@ def plan_command(
     answers: Annotated[
         int, typer.Option(min=1, help="How many people to ask about each pair: so many rows, and a column person.")
     ] = 1,
+    one_per_user: Annotated[bool, typer.Option("--one-per-user", help="Ask nobody about more than one pair.")] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -83,7 +87,8 @@ def plan_command(
 
     With --predictions they tell how good these recommenders are, or which is better; without, how noisy the log is.
     --rho01 and --rho10 are your guess of the noise rates. Filled in, the file is read back by `verirec assess`, with
-    --survey FILE (pairs of kind random) and --audit FILE (of kind logged); so is what Label Studio exports as JSON.
+    --survey FILE (pairs of kind random; or best, of a --purpose ndcg@10, which tell rankings and no losses) and --audit
+    FILE (of kind logged); so is what Label Studio exports as JSON.
 
     Example: verirec plan ratings.csv --positive-from 4 --predictions mine=scores.csv --budget 500 --out plan.csv
     """
@@ -101,7 +106,7 @@ def plan_command(
     with working("Choosing the pairs"):
         table = checked_log(log.load(propensity.propensity_column))
         given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
-        if loss == "log" and (purpose is None or not purpose.startswith("ndcg")):
+        if loss == "log" and (purpose is None or "@" not in purpose):
             _refuse_scores(given, table)
         plan = vr.plan_labels(
             table,
@@ -116,6 +121,7 @@ def plan_command(
             exclude=excluded.read(table, log),
             loss=loss,
             clip=clip,
+            one_per_user=one_per_user,
             random_state=seed,
         )
         _write(out, plan, None if titles is None else read_titles(titles, table), answers, form)
@@ -137,7 +143,7 @@ def _summary(plan: vr.LabelPlan, out: Path) -> dict[str, Any]:
     logged = int(plan.logged.sum())
     return {
         "file": str(out),
-        "pairs": {"logged": logged, "random": len(plan) - logged},
+        "pairs": {"logged": logged, plan.kind: len(plan) - logged},
         "if_chosen_at_random": plan.simple,
         "half_widths": plan.half_widths,
         "assumes": plan.assumes,
@@ -146,9 +152,14 @@ def _summary(plan: vr.LabelPlan, out: Path) -> dict[str, Any]:
 
 def _refuse_scores(given: Mapping[str, PredictionsLike], log: vr.FeedbackLog) -> None:
     """Say what can be done about scores that have no log loss to plan for."""
+    from verirec.data.top_lists import TopLists
     from verirec.estimation.calibration import are_probabilities
 
     for name, one in given.items():
+        if isinstance(one, TopLists):
+            raise PredictionError(
+                f"{name} has lists, and no probabilities: plan for its ranking, --purpose ndcg@{one.depth}"
+            )
         if not are_probabilities(one, log):
             raise PredictionError(
                 f"{name}: its scores are not probabilities, so there is no log loss to plan for; plan for its ranking, "
@@ -166,15 +177,25 @@ def _tell(plan: vr.LabelPlan, out: Path) -> None:
     console = Console(markup=False, highlight=False)
     logged = int(plan.logged.sum())
     kinds = " and ".join(
-        f"{count:,} {kind}" for count, kind in ((logged, "logged"), (len(plan) - logged, "random")) if count
+        f"{count:,} {kind}" for count, kind in ((logged, "logged"), (len(plan) - logged, plan.kind)) if count
     )
     console.print(
         f"{len(plan):,} pairs to ask about ({kinds}) are in {out}; fill in true_label with 0 or 1.", soft_wrap=True
     )
     if plan.simple is not None:
         console.print(f"Chosen at random it would take {plan.simple:,}.", soft_wrap=True)
+    if plan.of_best:
+        console.print(
+            f"They are among the best of their users, to tell {_served(plan)}; and no losses.", soft_wrap=True
+        )
     widths = ", ".join(f"{width:.3f} of {name}" for name, width in plan.half_widths.items())
     console.print(f"Expected half-widths: {widths}, {plan.assumes}.", soft_wrap=True)
+
+
+def _served(plan: vr.LabelPlan) -> str:
+    """Say what a plan for a ranking serves."""
+    metric = plan.purpose.replace("ndcg", "NDCG")
+    return f"the difference in {metric} of each two" if " - " in next(iter(plan.half_widths)) else f"the {metric}"
 
 
 def _refuse_to_lose(out: Path, read: list[Path]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verirec.estimation.planning.drawing import draw, inclusion_probabilities
+from verirec.estimation.planning.drawing import draw, draw_one_each, inclusion_probabilities
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=50), st.floats(1e-6, 1))
@@ -51,3 +51,26 @@ def test_none_and_all_can_be_drawn():
     random = np.random.default_rng(0)
     assert draw(np.full(3, 0.1), 0, random).tolist() == []
     assert sorted(draw(np.ones(3), 3, random).tolist()) == [0, 1, 2]
+
+
+def test_one_of_each_owner_is_drawn_as_often_as_its_probability_says():
+    """Ten of sixty, of 20 owners, 4,000 times; no owner is certain."""
+    random = np.random.default_rng(2)
+    sizes, owners = 0.5 + random.exponential(size=60), random.permutation(np.repeat(np.arange(20), 3))
+    wanted = 10 * sizes / sizes.sum()
+    drawn = np.zeros(60)
+    for _ in range(4_000):
+        found, chances = draw_one_each(sizes, owners, 10, random)
+        assert len(np.unique(owners[found])) == 10
+        np.testing.assert_allclose(chances, wanted[found])
+        drawn[found] += 1
+    error = np.sqrt(wanted * (1 - wanted) / 4_000) + 1e-3
+    assert (np.abs(drawn / 4_000 - wanted) < 4 * error).all()
+
+
+def test_owners_that_are_certain_share_what_they_have():
+    sizes, owners = np.array([30.0, 10.0, 1.0, 1.0]), np.array([0, 0, 1, 2])
+    found, chances = draw_one_each(sizes, owners, 2, np.random.default_rng(0))
+    assert (
+        dict(zip(found.tolist(), chances.tolist(), strict=True)).items() <= {0: 0.75, 1: 0.25, 2: 0.5, 3: 0.5}.items()
+    )

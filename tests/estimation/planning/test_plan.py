@@ -8,6 +8,7 @@ from scipy.special import expit, ndtri
 
 import verirec as vr
 from refusals import check_refusal
+from verirec.data.top_lists import TopLists
 from verirec.estimation.planning.likes import SHIFTS, expect_likes
 from verirec.estimation.planning.questions import PLANNED_ON, pose
 from verirec.estimation.planning.random_pairs import design_random
@@ -17,6 +18,7 @@ from verirec.exceptions import (
     LabelError,
     ParameterError,
     PredictionError,
+    ScoreWarning,
     SurveyError,
     UnreachableError,
 )
@@ -299,6 +301,62 @@ def test_pairs_in_the_top_of_any_are_asked_about_once(world, given):
     assert asked <= frame
 
 
+@pytest.mark.parametrize("purpose", ["ndcg@4", "precision@4"])
+def test_of_two_rankings_the_difference_is_planned_for(world, given, purpose):
+    """Pairs in the one top and not in the other matter most; what is expected is the formula."""
+    both = {"wave": given["wave"], "near": given["wave"] + 0.001 * np.cos(7.0 * np.arange(120 * 150)).reshape(120, 150)}
+    plan = vr.plan_labels(world.log, both, budget=200, purpose=purpose)
+    assert list(plan.half_widths) == ["wave - near"]
+    gains = {"ndcg": 1 / np.log2(np.arange(2, 6)), "precision": np.ones(4)}[purpose.partition("@")[0]]
+    worth = np.zeros((2, 120, 150))
+    for line, scores in zip(worth, both.values(), strict=True):
+        np.put_along_axis(line, np.argsort(-scores, axis=1, kind="stable")[:, :4], gains / gains.sum(), axis=1)
+    users, items = np.nonzero(worth.any(axis=0))
+    d = (worth[0] - worth[1])[users, items] * len(users) / 120
+    spreads = [q[users, items] * (1 - q[users, items]) for q in (likes(world.log, shift) for shift in SHIFTS)]
+    sizes = np.abs(d) * np.sqrt(np.mean(spreads, axis=0))
+    variances = [
+        max((d**2 * spread / (part + (1 - part) * sizes / sizes.mean())).mean() for spread in spreads)
+        for part in (0.1, 0.3, 0.5)
+    ]
+    assert plan.half_width == pytest.approx(REACH * np.sqrt(min(variances) / 200), rel=1e-9)
+    apart = (worth[0] != worth[1])[plan.users, plan.items]
+    assert apart.mean() > 1.1 * (worth[0] != worth[1]).sum() / len(users)
+
+
+def test_rankings_are_not_planned_for_beyond_their_lists(world):
+    lists = TopLists(np.repeat(np.arange(100), 3), np.tile([4, 5, 6], 100), np.tile([1, 2, 3], 100), world.log.shape)
+    check_refusal(
+        lambda: vr.plan_labels(world.log, lists, budget=50, purpose="ndcg@5"), ParameterError, "k must be at most 3"
+    )
+    # The 20 users without a list are not judged: the interval is that of a mean over all of 120 who have one.
+    filled = TopLists(np.repeat(np.arange(120), 3), np.tile([4, 5, 6], 120), np.tile([1, 2, 3], 120), world.log.shape)
+    with pytest.warns(ScoreWarning, match="20 of 120 users have no list"):
+        some = vr.plan_labels(world.log, lists, budget=50, purpose="precision@3")
+    every = vr.plan_labels(world.log, filled, budget=50, purpose="precision@3")
+    assert some.half_width == pytest.approx(every.half_width, rel=0.1)
+
+
+def test_nobody_is_asked_twice_if_so_wished(world, given):
+    both = {name: given[name] for name in ("wave", "flat")}
+    for purpose in ("difference", "ndcg@5"):
+        plan = vr.plan_labels(world.log, both, budget=90, purpose=purpose, one_per_user=True)
+        free = vr.plan_labels(world.log, both, budget=90, purpose=purpose)
+        assert len(np.unique(plan.users)) == len(plan) == 90 > len(np.unique(free.users))
+        assert plan.half_widths == free.half_widths
+    check_refusal(
+        lambda: vr.plan_labels(world.log, both, budget=121, one_per_user=True),
+        UnreachableError,
+        "121 pairs, one of each user, are more than the 120 users to ask",
+    )
+    known = vr.GivenPropensity(world.propensity_values)
+    check_refusal(
+        lambda: vr.plan_labels(world.log, both, budget=90, one_per_user=True, propensities=known),
+        ParameterError,
+        "one_per_user is for random pairs",
+    )
+
+
 def test_rankings_that_tie_share_their_places(world, given):
     """Of a recommender that scores all pairs the same, each is in the top with the same small gain."""
     plan = vr.plan_labels(world.log, {"flat": given["flat"]}, budget=300, purpose="ndcg@4")
@@ -375,9 +433,13 @@ BAD = [
     ),
     ({"budget": 18_001}, SurveyError, "18,001 random pairs are more than the 18,000 that"),
     ({"confidence": 1}, ParameterError, "confidence must be"),
-    ({"purpose": "ranking"}, ParameterError, "purpose must be one of difference, level, ndcg@k; got 'ranking'"),
+    (
+        {"purpose": "ranking"},
+        ParameterError,
+        "purpose must be one of difference, level, ndcg@k, precision@k; got 'ranking'",
+    ),
     ({"purpose": 3}, ParameterError, "purpose must be one of"),
-    ({"purpose": "ndcg@k"}, ParameterError, r"purpose must say how deep: ndcg@5, ndcg@10, \.\.\.; got 'ndcg@k'"),
+    ({"purpose": "ndcg@k"}, ParameterError, r"purpose must say how deep: ndcg@5, precision@10, \.\.\.; got 'ndcg@k'"),
     ({"purpose": "ndcg@0"}, ParameterError, "purpose must be one of"),
     ({"recommenders": {}}, ParameterError, "recommenders must be predictions, by name or in a list; got none"),
     ({"recommenders": []}, ParameterError, "got none"),

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.parts import totals
+
 Array = npt.NDArray[np.float64]
 
 
@@ -62,3 +64,41 @@ def draw(probabilities: Array, count: int, random: np.random.Generator) -> npt.N
     uniform = random.random(len(probabilities))
     ranks = uniform / (1 - uniform) * (1 - probabilities) / probabilities
     return random.permutation(np.argpartition(ranks, count - 1)[:count])
+
+
+def draw_one_each(
+    sizes: Array, owners: npt.NDArray[np.integer[Any]], count: int, random: np.random.Generator
+) -> tuple[npt.NDArray[np.integer[Any]], Array]:
+    r"""Draw `count` places in proportion to their sizes, at most one of each owner.
+
+    Owners are drawn in proportion to all that is theirs, and then one of their places in proportion to its size: each
+    place has the probability that it would have by itself, :math:`n s / \sum s`, unless an owner is certain.
+
+    Parameters
+    ----------
+    sizes, owners
+        Above 0, and whose each place is; shape (m,).
+    count
+        At most as many as there are owners.
+
+    Returns
+    -------
+    Places, in random order, and the probability of each; shape (count,).
+
+    Examples
+    --------
+    >>> drawn, chances = draw_one_each(np.ones(4), np.array([7, 7, 8, 9]), 2, np.random.default_rng(0))
+    >>> len({[7, 7, 8, 9][place] for place in drawn})
+    2
+    """
+    each, owner = np.unique(owners, return_inverse=True)
+    of_owner = totals(owner, sizes, len(each))
+    chances = inclusion_probabilities(of_owner, count)
+    some = draw(chances, count, random)
+    order = np.argsort(owner, kind="stable")
+    so_far = np.cumsum(sizes[order])
+    starts = np.searchsorted(owner[order], some)
+    before = np.where(starts > 0, so_far[starts - 1], 0.0)
+    at = np.searchsorted(so_far, before + random.random(count) * of_owner[some], side="right")
+    drawn = order[np.clip(at, starts, np.searchsorted(owner[order], some, side="right") - 1)]
+    return drawn, chances[some] * sizes[drawn] / of_owner[some]

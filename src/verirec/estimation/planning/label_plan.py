@@ -35,7 +35,7 @@ class LabelPlan:
     probabilities
         Of being chosen: of a logged pair among the log's, of a random one among all that matter. Shape (m,).
     purpose
-        "level", "difference", "ndcg@k" or "noise rates".
+        "level", "difference", "ndcg@k", "precision@k" or "noise rates".
     half_widths
         What can be expected to either side, by name of what is asked for.
     confidence
@@ -65,7 +65,12 @@ class LabelPlan:
     @property
     def of_best(self) -> bool:
         """Whether its random pairs are among their users' best: such tell how well these are ranked, and no loss."""
-        return self.purpose.startswith("ndcg")
+        return "@" in self.purpose
+
+    @property
+    def kind(self) -> str:
+        """What its pairs that are not logged ones are: "random", or "best" where they are among their users' best."""
+        return "best" if self.of_best else "random"
 
     def __len__(self) -> int:
         return len(self.users)
@@ -74,8 +79,8 @@ class LabelPlan:
         logged = int(self.logged.sum())
         simple = "" if self.simple is None else f", {self.simple:,} if chosen at random"
         return (
-            f"LabelPlan({len(self):,} pairs: {logged:,} logged, {len(self) - logged:,} random{simple}; {self.purpose} "
-            f"to within {self.half_width:.2g})"
+            f"LabelPlan({len(self):,} pairs: {logged:,} logged, {len(self) - logged:,} {self.kind}{simple}; "
+            f"{self.purpose} to within {self.half_width:.2g})"
         )
 
     def to_frame(self, *, titles: Sequence[str] | None = None, answers: int = 1) -> Any:
@@ -93,7 +98,7 @@ class LabelPlan:
         labels = pd.array([None] * len(self), dtype="Int8")
         labels[self.logged] = self.log.labels[self._rows()]
         columns = {
-            "kind": np.where(self.logged, "logged", "best" if self.of_best else "random"),
+            "kind": np.where(self.logged, "logged", self.kind),
             "user": self.log.user_ids.ids(self.users),
             "item": self.log.item_ids.ids(self.items),
             "label": labels,

@@ -13,7 +13,7 @@ from verirec.checks import real_number, whole_number
 from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.inputs import has_clicks_alone, judgeable
 from verirec.estimation.intervals import checked_confidence
-from verirec.estimation.planning.drawing import draw, inclusion_probabilities
+from verirec.estimation.planning.drawing import draw, draw_one_each, inclusion_probabilities
 from verirec.estimation.planning.label_plan import LabelPlan
 from verirec.estimation.planning.likes import ExpectedLikes, expect_likes
 from verirec.estimation.planning.logged_pairs import LoggedDesign, design_logged
@@ -54,6 +54,7 @@ def plan_labels(
     guess: NoiseRates | None = None,
     loss: LossLike = "log",
     clip: float | None = None,
+    one_per_user: bool = False,
     random_state: RandomState = 0,
     engine: EngineLike = None,
 ) -> LabelPlan:
@@ -75,8 +76,9 @@ def plan_labels(
     budget, half_width
         How many pairs, or how wide the widest interval may be to either side: one of the two.
     purpose
-        "level": each recommender's true inaccuracy. "difference": that of each two. "ndcg@k", such as "ndcg@10": how
-        well each ranks, for which only the pairs at the top of its rankings matter.
+        "level": each recommender's true inaccuracy. "difference": that of each two. "ndcg@k" or "precision@k", such as
+        "ndcg@10": which of each two ranks better or, of a single one, how well it ranks. Only pairs at the top of a
+        ranking matter for that; for a difference those in the one and not in the other most.
     confidence
         Of the intervals.
     pilot
@@ -90,6 +92,8 @@ def plan_labels(
         Of the noise rates; by default what the log allows (`identified_region`), up to .3.
     loss, clip
         As in `estimate`.
+    one_per_user
+        Whether to ask nobody about more than one random pair. Not where logged pairs are asked about too.
     random_state
         Of whatever is drawn.
     engine
@@ -125,7 +129,11 @@ def plan_labels(
     logged = None
     if isinstance(question, MeanLosses) and not clicks:
         logged = design_logged(log, propensities, question, likes, guess, random_state=seed)
-    return _Draft(log, question, likes, logged, level, seed).settle(purpose, pairs, width)
+    if one_per_user and logged is not None:
+        raise ParameterError(
+            "one_per_user is for random pairs: with propensities that are known, logged ones count too"
+        )
+    return _Draft(log, question, likes, logged, level, seed, one_per_user).settle(purpose, pairs, width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +146,7 @@ class _Draft:
     logged: LoggedDesign | None
     confidence: float
     seed: int
+    one_per_user: bool = False
 
     def settle(self, purpose: str, budget: int | None, half_width: float | None) -> LabelPlan:
         """Choose how many pairs of each kind, and which."""
@@ -177,9 +186,16 @@ class _Draft:
         """Draw the pairs of both kinds, and mix them: users, items, probabilities, and which are logged."""
         random = as_generator(self.seed)
         found, count = design.candidates, min(split.random, len(design.candidates.users))
-        chances = inclusion_probabilities(design.sizes, count)
-        drawn = draw(chances, count, random)
-        parts = [(found.users[drawn], found.items[drawn], found.share * chances[drawn])]
+        if self.one_per_user:
+            asked = len(np.unique(found.users))
+            if count > asked:
+                raise UnreachableError(f"{count:,} pairs, one of each user, are more than the {asked:,} users to ask")
+            drawn, own = draw_one_each(design.sizes, found.users, count, random)
+        else:
+            chances = inclusion_probabilities(design.sizes, count)
+            drawn = draw(chances, count, random)
+            own = chances[drawn]
+        parts = [(found.users[drawn], found.items[drawn], found.share * own)]
         if self.logged is not None and split.logged:
             of_row = self.logged.probabilities(split.logged)
             rows = draw(of_row, split.logged, random)

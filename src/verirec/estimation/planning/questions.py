@@ -19,7 +19,8 @@ from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.adapting import gives_scores
 from verirec.estimation.calibration import calibrate
 from verirec.estimation.cell_losses import CellLosses
-from verirec.estimation.inputs import checked_clip
+from verirec.estimation.inputs import check_lists, checked_clip
+from verirec.estimation.places import judged_users
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.survey.target import Target
 from verirec.estimation.survey.tops import RankedTarget
@@ -101,10 +102,11 @@ class MeanLosses:
 
 @dataclass(frozen=True, eq=False)
 class TopGains:
-    """NDCG at a depth: what matters are the pairs that are among a user's best by any of the recommenders."""
+    """A metric at a depth: what matters are the pairs that are among a user's best by any of the recommenders."""
 
     scores: Sequence[CellValues]
     target: Target
+    metric: str
     depth: int
     names: tuple[str, ...]
     weights: Array
@@ -118,8 +120,9 @@ class TopGains:
         lists = [self._gains(one, some) for one in self.scores]
         keys = np.unique(np.concatenate([found for found, _ in lists]))
         slopes = np.zeros((len(lists), len(keys)))
+        judged = judged_users(self.scores, users) / len(users)
         for line, (found, gains) in zip(slopes, lists, strict=True):
-            line[np.searchsorted(keys, found)] = gains * len(keys) / len(some)
+            line[np.searchsorted(keys, found)] = gains * len(keys) / len(some) / judged
         return Candidates(*np.divmod(keys, self.target.shape[1]), slopes, len(some) / len(users))
 
     def _some(self, count: int, random: np.random.Generator) -> Positions:
@@ -131,7 +134,7 @@ class TopGains:
         """Return the pairs at the top of these users' rankings, by `cell_keys`, and what each gains if it is liked."""
         parts = list(RankedTarget(values, self.target, self.depth).best_keys(users))
         keys, above, tied = (np.concatenate([part[column] for part in parts]) for column in range(3))
-        by_place = place_gains(self.depth, min(self.depth, self.target.shape[1]))["ndcg"]
+        by_place = place_gains(self.depth, min(self.depth, self.target.shape[1]))[self.metric]
         return keys, shared_gains(by_place, above, tied)
 
 
@@ -142,13 +145,23 @@ Question = MeanLosses | TopGains
 def pose(
     purpose: object, recommenders: Recommenders, log: FeedbackLog, target: Target, loss: LossLike, clip: float | None
 ) -> Question:
-    """Make a question of what a user asks for: "level", "difference" or "ndcg@k" of some recommenders."""
-    named = {name: as_predictions(_entrant(one, log), *log.shape) for name, one in _named(recommenders).items()}
-    depth = re.fullmatch(r"ndcg@([1-9][0-9]{0,8})", purpose) if isinstance(purpose, str) else None
-    if depth is not None:
-        return TopGains(list(named.values()), target, int(depth[1]), *levels(list(named)))
-    if one_of("purpose", purpose, ("level", "difference", "ndcg@k")) == "ndcg@k":
-        raise ParameterError("purpose must say how deep: ndcg@5, ndcg@10, ...; got 'ndcg@k'")
+    """Make a question of what a user asks for: "level", "difference", "ndcg@k" or "precision@k" of some recommenders.
+
+    What has a depth is asked of each two, where there are several.
+    """
+    deep = re.fullmatch(r"(ndcg|precision)@([1-9][0-9]{0,8})", purpose) if isinstance(purpose, str) else None
+    # A ranking needs no calibration, which turns it round where the log's labels fall with the scores.
+    as_given = adapted if deep is not None else _entrant
+    named = {name: as_predictions(as_given(one, log), *log.shape) for name, one in _named(recommenders).items()}
+    if deep is not None:
+        metric, depth = deep[1], int(deep[2])
+        for one in named.values():
+            check_lists(one, [depth])
+        return TopGains(
+            list(named.values()), target, metric, depth, *(differences if len(named) > 1 else levels)(list(named))
+        )
+    if one_of("purpose", purpose, ("level", "difference", "ndcg@k", "precision@k")).endswith("@k"):
+        raise ParameterError(f"purpose must say how deep: ndcg@5, precision@10, ...; got {purpose!r}")
     if purpose == "difference" and len(named) < 2:
         raise ParameterError(f"a difference takes two recommenders or more; got {len(named)}")
     losses = [CellLosses(one, get_loss(loss), checked_clip(clip)) for one in named.values()]
