@@ -252,6 +252,10 @@ class AlignmentWarning(VerirecWarning):
     """Nothing says whose rows a model's are: they were taken to be in the order of the log's ids."""
 
 
+class TrainedRowsWarning(VerirecWarning):
+    """Rows that judge a recommender are among those that it was trained on."""
+
+
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 

@@ -185,6 +185,8 @@ class Findings:
         Names of recommenders that were trained on the rows that were not held out.
     calibrated
         Recommenders whose scores were made probabilities, and by how many logged rows, which do not judge.
+    calibrated_by_survey
+        Those that were calibrated by the survey, and by how many pairs, each judged by a curve of the others.
     searches
         What was tried and chosen for those of them whose parameters were searched for.
     recommenders, comparisons
@@ -237,6 +239,7 @@ class Findings:
     trained: tuple[str, ...] = ()
     clicks: bool = False
     calibrated: Mapping[str, int] = field(default_factory=dict)
+    calibrated_by_survey: Mapping[str, int] = field(default_factory=dict)
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     errors: WhoErrs | None = None
     stars: Stars | None = None

@@ -11,7 +11,7 @@ from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.adapting import adapt_all, calibrated_apart, checked_calibration
+from verirec.estimation.adapting import adapt_all, calibrated, checked_calibration, spoken_for
 from verirec.estimation.gathering import audit_within, check_errors, spoken_of
 from verirec.estimation.inputs import AnyNoise, Rates, checked_rates, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
@@ -59,6 +59,7 @@ class Prepared(NamedTuple):
     predictions: Predictions
     trained: tuple[str, ...]
     calibrated: dict[str, int]
+    calibrated_by_survey: dict[str, int]
     searches: dict[str, dict[str, Any]]
     errors: WhoErrs | None = None
 
@@ -104,10 +105,12 @@ def prepare(
     trained = train_all(methods, held, likely, noise, seed, progress)
     judging = held.judging if clicks else judgeable(held.judging)
     pairs = LoggedPairs(judging, likely if held.training is None else likely.thinned(held.share))
-    predictions, pairs, calibrated = calibrated_apart(predictions, pairs, method, seed)
+    survey, exclude = survey_of(labels.survey, log), excluded(wishes.exclude, held.training)
+    asked = spoken_for(survey, log, exclude)
+    made = calibrated(predictions, pairs, method, seed, asked, compared_with=trained.predictions)
+    pairs = made.pairs
     audit = labels.audit if pairs.log is whole else audit_within(labels.audit, pairs.log)
     pairs = replace(pairs, audited=None if audit is None else audit.rows_in(pairs.log), errors=labels.errors)
-    survey, exclude = survey_of(labels.survey, log), excluded(wishes.exclude, held.training)
     evidence = Evidence(
         pairs=pairs,
         judging=pairs if clicks else _judging(pairs, exclude, with_survey=survey is not None),
@@ -121,7 +124,7 @@ def prepare(
     )
     named = tuple(trained.predictions)
     errors = _curve(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
-    return Prepared(evidence, source, predictions | trained.predictions, named, calibrated, trained.searches, errors)
+    return Prepared(evidence, source, made.predictions, named, made.by_log, made.by_survey, trained.searches, errors)
 
 
 def _noise(

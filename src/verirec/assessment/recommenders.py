@@ -16,6 +16,7 @@ from verirec.estimation import Estimates
 from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
+from verirec.estimation.cross_calibration import CrossFittedScores
 from verirec.estimation.inference import judge, judge_difference
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
@@ -147,7 +148,9 @@ def _assessed(
     estimates = by_log | firmest.levels.get(name, {})
     headline = evidence.headline if entrant.whole else corrected
     of = f"the {entrant.problem.losses.loss.name} loss"
-    ranking = evidence.ranking(entrant.given) if entrant.whole else None
+    # A surveyed pair has a curve of its own, and would stand elsewhere by it than by its score.
+    ranked = entrant.given.scores if isinstance(entrant.given, CrossFittedScores) else entrant.given
+    ranking = evidence.ranking(ranked) if entrant.whole else None
     return AssessedRecommender(Estimates(estimates, of), headline, corrected, selection_only, ranking, entrant.covered)
 
 

@@ -97,9 +97,11 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     exclude
         Pairs that are not spoken of, such as those that your recommenders were trained on; as in `estimate`.
     calibrate
-        "platt" or "isotonic": make probabilities of those of your scores that are none, by a fifth of the rows, and
-        judge by the others. Scores from 0 to 1 stay as they are, and so do logistic factors unless they do worse on the
-        logged labels than a coin.
+        "platt" or "isotonic": make probabilities of those of your scores that are none. With a survey of 200 pairs or
+        more its labels do so, each pair being judged by a curve of the others, and then all recommenders of all pairs
+        are calibrated, so that they are compared alike. Without one it is a fifth of the rows, and the others judge;
+        scores from 0 to 1 then stay as they are, and so do logistic factors unless they do worse on the logged labels
+        than a coin.
     k
         Depth of the ranking metrics.
     loss
@@ -193,6 +195,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         trained=found.trained,
         clicks=evidence.clicks,
         calibrated=found.calibrated,
+        calibrated_by_survey=found.calibrated_by_survey,
         searches=found.searches,
         errors=found.errors,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from verirec.assessment.constants import constant_loss
 from verirec.assessment.findings import Basis, Comparison, Findings
 from verirec.assessment.level_sentences import about_asking, about_levels_alone, about_noise
 from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, measured, open_from, supposed
@@ -38,6 +39,7 @@ def conclusions(found: Findings) -> list[str]:
         *_about_the_best(found),
         *_verdicts(found),
         *_about_levels(found),
+        *_about_knowing_nothing(found),
         *(_about_asking(found) if found.stars is None else about_asking(found)),
         *(_about_noise(found) if found.stars is None else about_noise(found)),
         *_about_conditions(found),
@@ -156,6 +158,24 @@ def _about_levels(found: Findings) -> list[str]:
     return [f"The true {measured(found)} is {listed(named[:MOST_NAMED])}{rest}."]
 
 
+def _about_knowing_nothing(found: Findings) -> list[str]:
+    """Say what a constant would have, and which recommenders do no better by their figures."""
+    constant = constant_loss(found)
+    levels = {
+        name: one.estimates[one.headline] for name, one in found.recommenders.items() if one.estimates is not None
+    }
+    if constant is None or not levels:
+        return []
+    told = (
+        f"Knowing nothing but the share of liked pairs, a constant has a {measured(found)} of {constant.value:.3f} "
+        f"({constant.low:.3f} to {constant.high:.3f})"
+    )
+    above = [name for name, one in levels.items() if isinstance(one, Estimate) and one.value >= constant.value]
+    return [
+        f"{told}: {listed(above[:MOST_NAMED])} {'has' if len(above) == 1 else 'have'} no less." if above else f"{told}."
+    ]
+
+
 def _lead(difference: Estimate | EstimateRange) -> str:
     low, high = sorted(abs(end) for end in difference.interval)
     if isinstance(difference, EstimateRange):
@@ -244,6 +264,12 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
 
 def _about_calibration(found: Findings) -> list[str]:
     """Name those whose scores were made probabilities, and by how many rows."""
+    if found.calibrated_by_survey:
+        pairs = max(found.calibrated_by_survey.values())
+        return [
+            f"As there are scores that are not probabilities, {listed(list(found.calibrated_by_survey))} were "
+            f"calibrated by the survey's {pairs:,} pairs, each of which is judged by a curve of the others."
+        ]
     if not found.calibrated:
         return []
     named = [f"{name} (by {rows:,} logged rows)" for name, rows in found.calibrated.items()]

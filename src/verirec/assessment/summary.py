@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from verirec.assessment.constants import constant_loss
 from verirec.assessment.findings import Comparison, Findings
 from verirec.assessment.sentences import conclusions
 from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
@@ -37,6 +38,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         },
         "basis": found.basis,
         "headline": headlines(found),
+        "constant": None if (constant := constant_loss(found)) is None else constant._asdict(),
         "verdicts": verdicts(found),
         "comparisons": [_comparison(one) for one in found.comparisons],
         "sensitivity": _sensitivity_numbers(found),
@@ -44,6 +46,7 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "pairs_to_ask_about": _asked_about(found),
         "trained": list(found.trained),
         "calibrated": dict(found.calibrated),
+        "calibrated_by_survey": dict(found.calibrated_by_survey),
         "searches": dict(found.searches),
         "conclusions": conclusions(found),
         "warnings": list(found.warnings),

@@ -55,7 +55,10 @@ def assess_command(
     ] = None,
     calibrate: Annotated[
         str | None,
-        of_estimates(help="platt or isotonic: make probabilities of scores that are none by a fifth of the rows."),
+        of_estimates(
+            help="platt or isotonic: make probabilities of scores that are none: by the survey, then of all "
+            "recommenders; or else by a fifth of the rows."
+        ),
     ] = None,
     k: Annotated[int, of_estimates("-k", "--k", min=1, help="Depth of the ranking metrics.")] = 5,
     seed: Seed = 0,

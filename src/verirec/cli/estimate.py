@@ -152,10 +152,11 @@ def estimate_command(
         clicks,
         excluded.read(table, log),
     )
-    results = {}
-    for name, file in files.items():
+    given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
+    judged, results = judged.calibrating(given), {}
+    for name, one in given.items():
         with working(Text(f"Estimating {name}")):
-            results[name] = judged(name, scores.read(file, table, log.columns))
+            results[name] = judged(name, one)
     if as_json:
         typer.echo(json.dumps(summary(results, found, propensities, table, errors), indent=2))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,7 +64,8 @@ def summary(
         "who_errs": None if errors is None else errors.to_dict(),
         "propensity": propensities.diagnostics(log).to_dict(),
         "recommenders": {name: _plain(one.losses) for name, one in results.items()},
-        "calibrated": {name: one.calibrated for name, one in results.items() if one.calibrated},
+        "calibrated": {name: one.calibrated for name, one in results.items() if one.calibrated and not one.by_survey},
+        "calibrated_by_survey": {name: one.calibrated for name, one in results.items() if one.by_survey},
         "ranking": {name: _with_sources(one.ranking) for name, one in results.items()},
     }
 
@@ -74,6 +76,16 @@ def _plain(estimates: Estimates | None) -> dict[str, Any]:
 
 def _with_sources(ranking: Estimates | None) -> dict[str, Any]:
     return {} if ranking is None else {name: one.to_dict() | {"source": _source(one)} for name, one in ranking.items()}
+
+
+def _calibrations(results: dict[str, Judged]) -> Iterator[str]:
+    """Say what made probabilities of scores."""
+    for name, one in results.items():
+        count = f"{one.calibrated:,}"
+        if one.by_survey:
+            yield f"{name} was calibrated by the survey's {count} pairs, each judged by a curve of the others."
+        elif one.calibrated:
+            yield f"{name}'s scores are not probabilities; {count} rows made them such, and the others judge them."
 
 
 def show(
@@ -97,8 +109,7 @@ def show(
             soft_wrap=True,
         )
         console.print(_table(losses, "Estimator"))
-    for name, rows in ((name, one.calibrated) for name, one in results.items() if one.calibrated):
-        told = f"{name}'s scores are not probabilities; {rows:,} rows made them such, and the others judge its losses."
+    for told in _calibrations(results):
         console.print(told, soft_wrap=True)
     rankings = {name: _shown(one.ranking) for name, one in results.items() if one.ranking is not None}
     if rankings:

@@ -61,4 +61,5 @@ def _on_grid(log: vr.FeedbackLog, recommender: Any) -> vr.FeedbackLog:
         )
     n_users, n_items = recommender.shape
     shape = {"n_users": n_users, "n_items": n_items, "levels": log.levels}
+    shape |= {"user_ids": recommender.user_ids, "item_ids": recommender.item_ids}
     return vr.FeedbackLog.from_arrays(users[known], items[known], log.label_values[known], **shape)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from verirec.data import FeedbackLog, PredictionsLike
 from verirec.data.feedback_log import checked_log
 from verirec.data.top_lists import TopLists
 from verirec.estimation import Estimates, estimate, estimate_click_ranking, estimate_ranking
+from verirec.estimation.adapting import calibrated_alike, spoken_for
 from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
@@ -27,12 +28,14 @@ from verirec.nuisance.surveys import SurveySample
 class Judged:
     """Estimates of a recommender's losses and of its ranking, where they were asked for and there is one.
 
-    `calibrated` is how many rows made probabilities of its scores; 0 where these are as they were given.
+    `calibrated` is how many rows, or surveyed pairs, made probabilities of its scores; 0 where these are as they were
+    given.
     """
 
     losses: Estimates | None
     ranking: Estimates | None
     calibrated: int = 0
+    by_survey: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Judge:
         Pairs that are not spoken of, if there are any.
     clicks
         Whether the log has clicks alone: then these tell the ranking, and only a survey tells losses.
+    by_survey
+        What `calibrating` made of recommenders, by name.
     """
 
     pairs: LoggedPairs
@@ -68,6 +73,17 @@ class Judge:
     audit: AuditSample | None = None
     clicks: bool = False
     exclude: FeedbackLog | None = None
+    by_survey: Mapping[str, PredictionsLike] = field(default_factory=dict)
+
+    def calibrating(self, predictions: Mapping[str, PredictionsLike]) -> Judge:
+        """Calibrate all by the survey, where that is asked for, one of them needs it and the survey can."""
+        log, method = self.pairs.log, self.ranking.calibrate
+        if method is None or self.survey is None or self.ranking.ranking_only:
+            return self
+        needy = [name for name, one in predictions.items() if need_calibration(one, checked_log(log))]
+        asked = spoken_for(self.survey, log, self.exclude)
+        made = calibrated_alike(predictions, needy, log, method, self.options["random_state"], asked)
+        return replace(self, by_survey=made)
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
@@ -77,6 +93,9 @@ class Judge:
             return Judged(None, ranking)
         if self.ranking.calibrate is not None:
             checked_log(self.pairs.log)
+        if name in self.by_survey and self.survey is not None:
+            found = self._losses(name, self.by_survey[name], self.pairs)
+            return Judged(found, ranking, len(self.survey), by_survey=True)
         if self.ranking.calibrate is None or not need_calibration(predictions, self.pairs.log):
             return Judged(self._losses(name, predictions, self.pairs), ranking)
         apart, rest = self._apart

@@ -295,8 +295,8 @@ class RankingOptions:
     calibrate: Annotated[
         str | None,
         of_estimates(
-            help="platt or isotonic: make probabilities of scores that are none by a fifth of the log's rows, "
-            "and judge their losses on the others."
+            help="platt or isotonic: make probabilities of scores that are none: by the survey, then of all "
+            "recommenders; or else by a fifth of the log's rows, and judge their losses on the others."
         ),
     ] = None
 

@@ -33,6 +33,9 @@ class CellValues(ABC):
     unranked: ClassVar[float] = -np.inf
     """Value of cells that have no place in a ranking; all above it have one."""
 
+    trained_on: Any = None
+    """A `PairSketch` of the pairs that made them, where these are known: rows among them judge them too well."""
+
     means: CellValues | None = None
     """The means of values that are distributions over levels, if it is known what these are worth."""
 

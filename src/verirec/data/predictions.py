@@ -13,6 +13,7 @@ from scipy.special import expit
 from verirec.checks import as_array, number_array, one_of, real_number
 from verirec.data.cells import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
 from verirec.data.frames import is_labelled
+from verirec.data.pair_sketch import PairSketch
 from verirec.exceptions import ParameterError, PredictionError
 
 PredictionsLike = Any
@@ -36,6 +37,8 @@ class Factors:
     link
         "logistic" turns the sum into a probability, "identity" leaves it. `None` says that nobody knows: they are taken
         for logistic, with a warning where a loss is estimated, and calibrated where that is asked for.
+    trained_on
+        The pairs that made them, where a recommender of verirec's knows: rows among them are warned of.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Factors:
     item_constants: npt.NDArray[Any] | None = None
     constant: float = 0.0
     link: Literal["logistic", "identity"] | None = "logistic"
+    trained_on: PairSketch | None = None
 
     def __post_init__(self) -> None:
         rank = number_array("user_factors", self.user_factors, ndim=2, error=PredictionError).shape[1]
@@ -85,6 +89,7 @@ class LinkedFactors(FactorCells):
         )
         self.link = factors.link or "logistic"
         self.link_is_assumed = factors.link is None
+        self.trained_on = factors.trained_on
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the probabilities, or the sums where there is no link."""

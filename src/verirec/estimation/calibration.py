@@ -47,6 +47,7 @@ class CalibratedScores(CellValues):
     def __init__(self, scores: CellValues, curve: Curve) -> None:
         self.shape, self.scores, self.curve = scores.shape, scores, curve
         self.parallel = scores.parallel  # type: ignore[misc]
+        self.trained_on = scores.trained_on
 
     @property
     def covered(self) -> npt.NDArray[np.int64] | None:
@@ -55,11 +56,11 @@ class CalibratedScores(CellValues):
 
     def cells(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return the probabilities."""
-        return self.curve.probabilities(_raw(self.scores, users, items))
+        return self.curve.probabilities(raw_scores(self.scores, users, items))
 
     def cell_logits(self, users: Positions, items: Positions) -> npt.NDArray[Any] | None:
         """Return the logits, if the curve is made of such."""
-        return self.curve.logits(_raw(self.scores, users, items)) if isinstance(self.curve, PlattCurve) else None
+        return self.curve.logits(raw_scores(self.scores, users, items)) if isinstance(self.curve, PlattCurve) else None
 
     def __repr__(self) -> str:
         return f"CalibratedScores({self.shape[0]:,} users x {self.shape[1]:,} items, {type(self.curve).__name__})"
@@ -115,17 +116,22 @@ def calibrate(
     values = predictions_for(scores, judgeable(log))
     if values.ranks_only:
         raise PredictionError("top-k lists have no scores to calibrate: judge their ranking, by estimate_ranking")
-    rows = _labelled(values, log) if survey is None else _surveyed(values, survey)
+    rows = _labelled(values, log) if survey is None else surveyed_rows(values, survey)
     if survey is not None and len(np.unique(survey.labels)) < 2:
         raise SurveyError(f"calibration needs surveyed pairs of both classes; all {len(survey):,} are of one")
+    return CalibratedScores(values, fitted_curve(rows, method))
+
+
+def fitted_curve(rows: LabelledScores, method: CalibrationMethod) -> Curve:
+    """Fit a curve to labelled scores of both classes; warn where it turns their order round."""
     if method == "isotonic":
-        return CalibratedScores(values, isotonic_curve(rows))
+        return isotonic_curve(rows)
     curve = platt_curve(rows)
     if curve.slope < 0:
         warn_caller(
             "these scores are lower the more a pair is liked: the calibrated ones turn their order round", ScoreWarning
         )
-    return CalibratedScores(values, curve)
+    return curve
 
 
 def level_by_survey(logits: CellValues, survey: SurveySample, rates: Rates | None = None) -> PlattCurve:
@@ -143,7 +149,7 @@ def level_by_survey(logits: CellValues, survey: SurveySample, rates: Rates | Non
     rates
         Noise rates, with which labels of a noisy survey are corrected.
     """
-    rows = _surveyed(logits, survey)
+    rows = surveyed_rows(logits, survey)
     liked = int(survey.labels.sum())
     both = 0 < liked < len(survey)
     if not both:
@@ -223,7 +229,7 @@ def are_probabilities(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     return not far_outside(values.cells(*pairs))
 
 
-def _raw(values: CellValues, users: Positions, items: Positions) -> Array:
+def raw_scores(values: CellValues, users: Positions, items: Positions) -> Array:
     """Return what is calibrated: logits, or else the values themselves."""
     logits = values.cell_logits(users, items)
     return np.asarray(values.cells(users, items) if logits is None else logits, dtype=np.float64)
@@ -235,16 +241,16 @@ def _labelled(values: CellValues, log: FeedbackLog) -> LabelledScores:
     if covered is not None:
         log = judgeable(log.select(covered))
     weights = np.ones(len(log)) if log.weights is None else log.weights
-    return _weighted(_raw(values, log.users, log.items), log.labels, weights)
+    return _weighted(raw_scores(values, log.users, log.items), log.labels, weights)
 
 
-def _surveyed(values: CellValues, survey: SurveySample) -> LabelledScores:
-    """Return the same of a survey's pairs."""
+def surveyed_rows(values: CellValues, survey: SurveySample) -> LabelledScores:
+    """Return scores, labels and weights (1 on average) of a survey's pairs."""
     if not isinstance(survey, SurveySample):
         raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
     positions = pair_positions(survey.users, survey.items, values.shape)
     chances = np.ones(len(survey)) if survey.probabilities is None else survey.probabilities
-    return _weighted(_raw(values, *positions), survey.labels, chances.min() / chances)
+    return _weighted(raw_scores(values, *positions), survey.labels, chances.min() / chances)
 
 
 def _once_each(rows: LabelledScores, survey: SurveySample) -> LabelledScores:

@@ -81,7 +81,7 @@ def compare(
     if roots:
         refuse_ranges(selection, noise_rates)
     (first, second), log, propensities, noise_rates, audit = enter(
-        [first, second], log, propensities, noise_rates, audit, random_state
+        [first, second], log, propensities, noise_rates, audit, random_state, survey, exclude
     )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     given["errors"] = errors

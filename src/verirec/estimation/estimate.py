@@ -141,7 +141,7 @@ def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     level, draws = checked_confidence(confidence), whole_number("draws", draws, min=20, max=1_000_000)
     groups = checked_user_groups(user_groups, log, interval)
     (predictions,), log, propensities, noise_rates, audit = enter(
-        [predictions], log, propensities, noise_rates, audit, random_state
+        [predictions], log, propensities, noise_rates, audit, random_state, survey, exclude
     )
     given: dict[str, Any] = {"propensities": propensities, "noise_rates": noise_rates, "audit": audit, "survey": survey}
     given["errors"] = errors

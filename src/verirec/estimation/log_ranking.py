@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.pair_sketch import warn_of_trained_rows
 from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import difference_within, within_range
@@ -61,6 +62,7 @@ def ranking_by_log(
     noise = noise_in_hand(noise, pairs, audit)
     pairs = spoken_of(pairs, exclude)
     log, nothing = pairs.log, np.broadcast_to(0.0, len(pairs.log))
+    warn_of_trained_rows(values, log)
     warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
     each = [_formulas(values, pairs, depths, max_scores) for values in rankings]

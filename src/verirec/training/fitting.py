@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from verirec.data.pair_sketch import PairSketch
 from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
@@ -256,4 +257,7 @@ def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, r
         np.bincount(data.log.items, minlength=log.n_items) == 0,
     )
     ids, (model, head) = (log.user_ids, log.item_ids), prepared.head.trained(trained["prediction"])
-    return Fit(Recommender(model, *ids, *cold, rates, report, user_scale=log.user_scale, head=head), trained)
+    own = Recommender(
+        model, *ids, *cold, rates, report, user_scale=log.user_scale, head=head, trained_on=PairSketch.of(log)
+    )
+    return Fit(own, trained)

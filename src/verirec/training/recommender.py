@@ -15,6 +15,8 @@ from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import check_scale
 from verirec.data.pair_files import known_pairs
+from verirec.data.pair_sketch import PairSketch
+from verirec.data.predictions import Factors
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
 from verirec.losses import TransitionMatrix
@@ -61,6 +63,8 @@ class Recommender:
         How the features of users were standardised; `None` where there were none.
     head
         What the model's scores say: chances of a like, stars, or chances of all levels.
+    trained_on
+        Which pairs it was trained on, as far as a sketch of them says.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Recommender:
     calibration: PlattCurve | None = None
     user_scale: FeatureScale | None = None
     head: Head = BINARY
+    trained_on: PairSketch | None = None
 
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
@@ -104,7 +109,7 @@ class Recommender:
     @property
     def predictions(self) -> Any:
         """Probabilities of all pairs, stars or chances of levels, by position, as `verirec.estimate` takes them."""
-        return self.head.predictions(self.model, self.shape, curve=self.calibration)
+        return self._marked(self.head.predictions(self.model, self.shape, curve=self.calibration))
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
@@ -129,7 +134,16 @@ class Recommender:
                 "predicted from what all have in common",
                 ColdStartWarning,
             )
-        return self.head.predictions(model, self.shape, (places[0], places[1]), self.calibration)
+        return self._marked(self.head.predictions(model, self.shape, (places[0], places[1]), self.calibration))
+
+    def _marked(self, found: Any) -> Any:
+        """Let predictions know what they were trained on."""
+        if isinstance(found, Factors):
+            return replace(found, trained_on=self.trained_on)
+        for cells in (found, found.means):
+            if cells is not None:
+                cells.trained_on = self.trained_on
+        return found
 
     def predict(self, users: Any, items: Any, *, clip: bool = False) -> npt.NDArray[np.float64]:
         """Return the probability that each user likes each item, by id: shapes (n,), result (n,).
@@ -277,7 +291,7 @@ class Recommender:
         penalties = self.report.trained_with | {"penalty_factors": self.report.penalty_factors}
         model = fold_in(self.model, rows, items, self.cold_users, penalties, rates, features, self.head)
         cold = np.bincount(rows.users, minlength=rows.n_users) == 0
-        return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold)
+        return replace(self, model=model, user_ids=ratings.user_ids, cold_users=cold, trained_on=PairSketch.of(ratings))
 
     def _warn_of_cold(self, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> None:
         counts = int(self.cold_users[users].sum()), int(self.cold_items[items].sum())
@@ -297,6 +311,7 @@ class Recommender:
             "calibration": None if self.calibration is None else asdict(self.calibration),
             "user_scale": None if self.user_scale is None else self.user_scale.plain(),
             "head": self.head.plain(),
+            "trained_on": None if self.trained_on is None else self.trained_on.plain(),
             "validation_error": self.report.validation_error if np.isfinite(self.report.validation_error) else None,
         }
         masks = {name: torch.as_tensor(getattr(self, name)) for name in ("cold_users", "cold_items")}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from verirec.data.feature_columns import FeatureScale
 from verirec.data.ids import IdMap
+from verirec.data.pair_sketch import PairSketch
 from verirec.estimation.curves import PlattCurve
 from verirec.estimation.inputs import KnownNoise
 from verirec.formatting import names_in_words
@@ -36,6 +37,7 @@ class Parts(NamedTuple):
     calibration: PlattCurve | None
     user_scale: FeatureScale | None
     head: Head
+    trained_on: PairSketch | None
 
 
 def read_recommender(folder: str | Path) -> Parts:
@@ -57,6 +59,7 @@ def read_recommender(folder: str | Path) -> Parts:
             None if facts["calibration"] is None else PlattCurve.read(facts["calibration"]),
             None if facts["user_scale"] is None else FeatureScale.read(facts["user_scale"]),
             read_head(facts["head"]),
+            None if facts["trained_on"] is None else PairSketch.read(facts["trained_on"]),
         )
 
 
