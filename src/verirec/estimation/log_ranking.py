@@ -62,7 +62,8 @@ def ranking_by_log(
     noise = noise_in_hand(noise, pairs, audit)
     pairs = spoken_of(pairs, exclude)
     log, nothing = pairs.log, np.broadcast_to(0.0, len(pairs.log))
-    warn_of_trained_rows(values, log)
+    for values in rankings:
+        warn_of_trained_rows(values, log)
     warn_of_reach(pairs, noise if audit is None else None)
     fitted, source = pairs.propensities, "log" if audit is None else "audit"
     each = [_formulas(values, pairs, depths, max_scores) for values in rankings]
