@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import verirec as vr
+from verirec.exceptions import TrainedRowsWarning
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.saving import FACTS, TENSORS
 
@@ -114,6 +115,8 @@ def same_tensors(one, other):
 # Files in, files out
 
 
+# The models are judged on rows that they were trained on.
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_a_file_to_a_model_its_figures_its_lists_and_its_assessment(here, folder, tmp_path, kind):
     out = tmp_path / "model"
@@ -171,6 +174,8 @@ def test_training_says_nothing_on_stderr_where_there_is_no_terminal(run, folder,
     assert run("train", folder / "strings.csv", "--method", "mf", "--out", tmp_path, *QUICK)[2] == ""
 
 
+# The models are judged on rows that they were trained on.
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 def test_tables_are_shown_where_no_file_is_asked_for(here, model):
     code, output, errors = here("recommend", model, "--users-file", "users.txt", "-k", 2)
     assert (code, errors) == (0, "")
@@ -656,6 +661,7 @@ def test_rows_that_the_model_does_not_know_are_left_out_with_a_word(here, model,
     write_csv(tmp_path / "more.csv", ["user", "item", "label"], *columns)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+            warnings.simplefilter("ignore", TrainedRowsWarning)
         code, output, errors = here("evaluate", model, tmp_path / "more.csv", "--json")
     assert code == 0
     assert re.fullmatch(r"verirec: warning: 2 of .* left out\n", errors)

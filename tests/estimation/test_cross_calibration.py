@@ -54,7 +54,7 @@ def test_a_surveyed_pair_has_a_curve_of_the_other_folds_and_all_others_that_of_t
     ].block(*EVERYWHERE)
     own = survey.users[7], survey.items[7]
     assert other[own] == found[own]
-    assert (other != found).sum() > SHAPE[0] * SHAPE[1] / 4
+    assert (other != found).sum() > (SHAPE[0] * SHAPE[1] / 4 if method == "platt" else 0)
     logits = made.cell_logits(*EVERYWHERE[:1], np.zeros(SHAPE[0], int))
     if method == "platt":
         assert 1 / (1 + np.exp(-logits)) == pytest.approx(found[:, 0])

@@ -11,10 +11,11 @@ from verirec.assessment.evidence import Evidence
 from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.estimation.adapting import adapt_all, calibrated, checked_calibration, spoken_for
+from verirec.estimation.adapting import adapt_all
 from verirec.estimation.gathering import audit_within, check_errors, spoken_of
 from verirec.estimation.inputs import AnyNoise, Rates, checked_rates, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
+from verirec.estimation.score_calibration import calibrated, checked_calibration, spoken_for
 from verirec.estimation.survey.draws import check_survey, self_selected, target_of
 from verirec.exceptions import (
     AuditError,

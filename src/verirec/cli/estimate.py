@@ -120,6 +120,7 @@ def estimate_command(
     from verirec.cli.judging import Judge
     from verirec.estimation.inputs import judgeable
     from verirec.estimation.rows import LoggedPairs
+    from verirec.estimation.score_calibration import calibrated_where_needed
     from verirec.estimation.survey.draws import self_selected
     from verirec.nuisance.click_model import clicks_only
 
@@ -141,6 +142,8 @@ def estimate_command(
     errors = rates.found(table, found.audit, propensities)
     pairs = LoggedPairs(table, propensities, errors=errors)
     every = vars(how) | options
+    given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
+    exclude = excluded.read(table, log)
     judged = Judge(
         pairs,
         found.rates,
@@ -150,10 +153,10 @@ def estimate_command(
         surveyed,
         found.audit,
         clicks,
-        excluded.read(table, log),
+        exclude,
+        calibrated_where_needed(given, table, ranking.calibrate, seed, surveyed, exclude),
     )
-    given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
-    judged, results = judged.calibrating(given), {}
+    results = {}
     for name, one in given.items():
         with working(Text(f"Estimating {name}")):
             results[name] = judged(name, one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,6 @@ from verirec.data import FeedbackLog, PredictionsLike
 from verirec.data.feedback_log import checked_log
 from verirec.data.top_lists import TopLists
 from verirec.estimation import Estimates, estimate, estimate_click_ranking, estimate_ranking
-from verirec.estimation.adapting import calibrated_alike, spoken_for
 from verirec.estimation.calibration import apart_for_calibration, calibrate_by, need_calibration
 from verirec.estimation.catalogue import chosen
 from verirec.estimation.coverage import covered_rows, on_covered
@@ -61,7 +60,7 @@ class Judge:
     clicks
         Whether the log has clicks alone: then these tell the ranking, and only a survey tells losses.
     by_survey
-        What `calibrating` made of recommenders, by name.
+        Those that the survey calibrated, by name.
     """
 
     pairs: LoggedPairs
@@ -74,16 +73,6 @@ class Judge:
     clicks: bool = False
     exclude: FeedbackLog | None = None
     by_survey: Mapping[str, PredictionsLike] = field(default_factory=dict)
-
-    def calibrating(self, predictions: Mapping[str, PredictionsLike]) -> Judge:
-        """Calibrate all by the survey, where that is asked for, one of them needs it and the survey can."""
-        log, method = self.pairs.log, self.ranking.calibrate
-        if method is None or self.survey is None or self.ranking.ranking_only:
-            return self
-        needy = [name for name, one in predictions.items() if need_calibration(one, checked_log(log))]
-        asked = spoken_for(self.survey, log, self.exclude)
-        made = calibrated_alike(predictions, needy, log, method, self.options["random_state"], asked)
-        return replace(self, by_survey=made)
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""

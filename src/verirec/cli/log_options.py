@@ -241,7 +241,7 @@ class ExcludeOptions:
 
     def read(self, log: vr.FeedbackLog, ratings: RatingsOptions) -> vr.FeedbackLog | None:
         """Read those of its pairs whose user and item the log has, by the log's positions."""
-        from verirec.data.pair_files import known_pairs
+        from verirec.data.pair_sketch import known_pairs
 
         if self.exclude is None:
             return None

@@ -88,24 +88,6 @@ def scores_of_table(
     return users, items, scores
 
 
-def known_pairs(log: FeedbackLog, user_ids: IdMap, item_ids: IdMap) -> tuple[Positions, Positions]:
-    """Return where a log's pairs are by other ids, without those of users or items that these do not have.
-
-    Examples
-    --------
-    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, user_ids=["ann", "bob"])
-    >>> [part.tolist() for part in known_pairs(log, IdMap.of(["bob", "cat"]), IdMap(2))]
-    [[0], [1]]
-    """
-    users, items = log.users, log.items
-    if log.user_ids != user_ids or log.item_ids != item_ids:
-        users = user_ids.find(log.user_ids.arrow(), name="users")[users]
-        items = item_ids.find(log.item_ids.arrow(), name="items")[items]
-        known = (users >= 0) & (items >= 0)
-        users, items = users[known], items[known]
-    return users, items
-
-
 def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:
     """Warn that some of a file is left out.
 

@@ -88,6 +88,25 @@ class PairSketch:
         return cls(hashes, held["whole"])
 
 
+def known_pairs(log: FeedbackLog, user_ids: IdMap, item_ids: IdMap) -> tuple[Any, Any]:
+    """Return where a log's pairs are by other ids, without those of users or items that these do not have.
+
+    Examples
+    --------
+    >>> from verirec import FeedbackLog, IdMap
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, user_ids=["ann", "bob"])
+    >>> [part.tolist() for part in known_pairs(log, IdMap.of(["bob", "cat"]), IdMap(2))]
+    [[0], [1]]
+    """
+    users, items = log.users, log.items
+    if log.user_ids != user_ids or log.item_ids != item_ids:
+        users = user_ids.find(log.user_ids.arrow(), name="users")[users]
+        items = item_ids.find(log.item_ids.arrow(), name="items")[items]
+        known = (users >= 0) & (items >= 0)
+        users, items = users[known], items[known]
+    return users, items
+
+
 def warn_of_trained_rows(values: CellValues, log: FeedbackLog) -> None:
     """Warn where rows that judge are known to be among those that predictions were trained on."""
     share = 0.0 if values.trained_on is None else values.trained_on.share_of(log)

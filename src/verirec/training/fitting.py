@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.data.pair_sketch import PairSketch
 from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
@@ -256,8 +255,5 @@ def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, r
         np.bincount(data.log.users, minlength=log.n_users) == 0,
         np.bincount(data.log.items, minlength=log.n_items) == 0,
     )
-    ids, (model, head) = (log.user_ids, log.item_ids), prepared.head.trained(trained["prediction"])
-    own = Recommender(
-        model, *ids, *cold, rates, report, user_scale=log.user_scale, head=head, trained_on=PairSketch.of(log)
-    )
-    return Fit(own, trained)
+    model, head = prepared.head.trained(trained["prediction"])
+    return Fit(Recommender.of(model, log, cold, rates, report, head), trained)

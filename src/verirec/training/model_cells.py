@@ -86,6 +86,16 @@ def predictions_of(
     return cells if link == "logistic" else LogitCells(cells)
 
 
+def marked(found: Any, trained_on: Any) -> Any:
+    """Let predictions know what they were trained on, a `PairSketch`."""
+    if isinstance(found, Factors):
+        return replace(found, trained_on=trained_on)
+    for cells in (found, found.means):
+        if cells is not None:
+            cells.trained_on = trained_on
+    return found
+
+
 def score_cells(
     model: Model, shape: tuple[int, int], users: npt.NDArray[Any] | None = None, items: npt.NDArray[Any] | None = None
 ) -> CellValues:

@@ -14,15 +14,13 @@ from scipy.sparse import csr_array
 from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import check_scale
-from verirec.data.pair_files import known_pairs
-from verirec.data.pair_sketch import PairSketch
-from verirec.data.predictions import Factors
+from verirec.data.pair_sketch import PairSketch, known_pairs
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
 from verirec.losses import TransitionMatrix
 from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.heads import BINARY, Head, OrdinalHead
-from verirec.training.model_cells import levelled_cells, score_cells
+from verirec.training.model_cells import levelled_cells, marked, score_cells
 from verirec.training.recommendations import Recommendations as Recommendations
 from verirec.training.recommendations import top_items
 from verirec.training.recommender_files import read_recommender
@@ -87,6 +85,20 @@ class Recommender:
     head: Head = BINARY
     trained_on: PairSketch | None = None
 
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        log: FeedbackLog,
+        cold: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]],
+        rates: KnownNoise | None,
+        report: TrainingReport,
+        head: Head,
+    ) -> Self:
+        """Put a model together with the ids of the log that it was trained on, and with what is kept of its pairs."""
+        own = {"user_scale": log.user_scale, "head": head, "trained_on": PairSketch.of(log)}
+        return cls(model, log.user_ids, log.item_ids, *cold, rates, report, **own)  # type: ignore[arg-type]
+
     def __repr__(self) -> str:
         return f"Recommender({self.report.method}, {self.shape[0]:,} users x {self.shape[1]:,} items)"
 
@@ -109,7 +121,7 @@ class Recommender:
     @property
     def predictions(self) -> Any:
         """Probabilities of all pairs, stars or chances of levels, by position, as `verirec.estimate` takes them."""
-        return self._marked(self.head.predictions(self.model, self.shape, curve=self.calibration))
+        return marked(self.head.predictions(self.model, self.shape, curve=self.calibration), self.trained_on)
 
     def predictions_for(self, log: FeedbackLog) -> Any:
         """Return the predictions on another log's grid, by id; what the model does not know is predicted as cold."""
@@ -134,16 +146,8 @@ class Recommender:
                 "predicted from what all have in common",
                 ColdStartWarning,
             )
-        return self._marked(self.head.predictions(model, self.shape, (places[0], places[1]), self.calibration))
-
-    def _marked(self, found: Any) -> Any:
-        """Let predictions know what they were trained on."""
-        if isinstance(found, Factors):
-            return replace(found, trained_on=self.trained_on)
-        for cells in (found, found.means):
-            if cells is not None:
-                cells.trained_on = self.trained_on
-        return found
+        found = self.head.predictions(model, self.shape, (places[0], places[1]), self.calibration)
+        return marked(found, self.trained_on)
 
     def predict(self, users: Any, items: Any, *, clip: bool = False) -> npt.NDArray[np.float64]:
         """Return the probability that each user likes each item, by id: shapes (n,), result (n,).

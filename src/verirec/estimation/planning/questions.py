@@ -16,12 +16,12 @@ from verirec.checks import one_of
 from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.predictions import PredictionsLike, as_predictions
-from verirec.estimation.adapting import gives_scores
 from verirec.estimation.calibration import calibrate
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import check_lists, checked_clip
 from verirec.estimation.places import judged_users
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
+from verirec.estimation.score_calibration import gives_scores
 from verirec.estimation.survey.target import Target
 from verirec.estimation.survey.tops import RankedTarget
 from verirec.exceptions import ParameterError
