@@ -661,7 +661,7 @@ def test_rows_that_the_model_does_not_know_are_left_out_with_a_word(here, model,
     write_csv(tmp_path / "more.csv", ["user", "item", "label"], *columns)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-            warnings.simplefilter("ignore", TrainedRowsWarning)
+        warnings.simplefilter("ignore", TrainedRowsWarning)
         code, output, errors = here("evaluate", model, tmp_path / "more.csv", "--json")
     assert code == 0
     assert re.fullmatch(r"verirec: warning: 2 of .* left out\n", errors)

@@ -9,7 +9,7 @@ import numpy as np
 from verirec.checks import one_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.pair_sketch import warn_of_trained_rows
-from verirec.data.predictions import PredictionsLike, as_predictions
+from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import checked_clip, checked_sample, predictions_for, refuse_weights
