@@ -653,6 +653,7 @@ def test_a_mistake_in_evaluating_is_one_line(here, model, arguments, message):
     assert re.fullmatch(rf"verirec: .*{message}.*\n", errors), errors
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 def test_rows_that_the_model_does_not_know_are_left_out_with_a_word(here, model, folder, tmp_path):
     rows = read_csv(folder / "test_strings.csv")
     columns = [[row[name] for row in rows] for name in ("user", "item", "label")]
