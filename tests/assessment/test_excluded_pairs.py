@@ -228,6 +228,14 @@ def test_any_other_mistake_in_planning_is_told(world, given, monkeypatch):
     check_refusal(lambda: assess(world.log, given, noise_rates=RATES), ParameterError, "broken")
 
 
+def test_surveyed_pairs_that_are_left_out_are_counted(world, parts, given):
+    survey = survey_of(world)
+    trained = {*zip(parts[0].users.tolist(), parts[0].items.tolist(), strict=True)}
+    both = sum(pair in trained for pair in zip(survey.users.tolist(), survey.items.tolist(), strict=True))
+    assert assess(world.log, given, noise_rates=RATES, survey=survey).not_spoken_of == 0
+    assert assess(world.log, given, noise_rates=RATES, survey=survey, exclude=parts[0]).not_spoken_of == both > 0
+
+
 # Nothing left
 
 

@@ -11,6 +11,7 @@ import pytest
 import verirec as vr
 from verirec.assessment import Comparison, assess, conclusions
 from verirec.assessment.remarks import coverage
+from verirec.estimation.overlap import OF_WEIGHTED
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)
@@ -161,6 +162,10 @@ def test_a_verdict_says_what_it_rests_on(found, surveyed):
     audit = {"basis": "audit", "noise_source": "an audit of 300 pairs"}
     for changes, words in (
         ({"basis": "survey", "survey": survey}, "a survey of 400 random pairs"),
+        (
+            {"basis": "survey", "survey": survey, "not_spoken_of": 24},
+            "a survey of 400 random pairs, 24 of them left out as excluded",
+        ),
         (audit, "propensities that are known and an audit of 300 pairs"),
         ({"basis": "known propensities"}, "propensities that are known"),
         ({"basis": "range"}, "the log, if liked pairs are logged at 1 to 20 times the odds of others"),
@@ -600,3 +605,24 @@ def test_how_good_each_is_follows_the_verdict(found):
 def test_warnings_are_pointed_to(found, warnings, sentences):
     said = conclusions(replace(found, warnings=warnings))
     assert [sentence for sentence in said if "warning" in sentence] == sentences
+
+
+def test_a_warning_of_what_the_survey_does_not_rest_on_is_not_to_be_read_first(found, surveyed):
+    reach = f"a 95% interval {OF_WEIGHTED} covers the truth only about 19% of the time"
+    for basis, warnings, first in (
+        ("survey", (reach,), False),
+        ("survey", (reach, "one"), True),
+        ("known propensities", (reach,), True),
+    ):
+        said = conclusions(replace(found, warnings=warnings, basis=basis, survey=surveyed.survey))
+        assert any("first." in sentence for sentence in said if "warning" in sentence) == first
+
+
+def test_scores_beside_probabilities_are_said_not_to_have_been_compared(world):
+    given = {"scores": 5 * world.preferences, "likely": 0.1 + 0.8 * world.preferences}
+    found = assess(world.log, given, noise_rates=RATES)
+    assert found.verdicts == []
+    said = (
+        "scores has scores that are not probabilities: it is judged by the ranking alone and not compared with likely;"
+    )
+    assert any(said in one for one in found.conclusions)

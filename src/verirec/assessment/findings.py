@@ -179,6 +179,8 @@ class Findings:
         What the headlines of recommenders for all pairs rest on.
     excludes
         Whether there are pairs that are not spoken of.
+    not_spoken_of
+        How many of the surveyed pairs are among these.
     clicks
         Whether the log has clicks alone, so that only the survey tells what people do not like.
     trained
@@ -236,6 +238,7 @@ class Findings:
     warnings: tuple[str, ...] = ()
     truth: Mapping[str, float] = field(default_factory=dict)
     excludes: bool = False
+    not_spoken_of: int = 0
     trained: tuple[str, ...] = ()
     clicks: bool = False
     calibrated: Mapping[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from verirec.assessment.evidence import ESTIMATE_OF_BASIS, grid_propensities
 from verirec.assessment.findings import Asking, AssessedRecommender, Comparison, Stars
 from verirec.assessment.level_evidence import LevelEvidence, Told, prepare_levels
 from verirec.assessment.planning import closest, telling_width
-from verirec.assessment.preparation import Labels, Predictions, Wishes
+from verirec.assessment.preparation import Labels, Predictions, Wishes, not_spoken_of
 from verirec.assessment.result import Assessment
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
@@ -68,6 +68,7 @@ def assess_levels(
         liked_corrected=EstimateRange.over([_certain(lowest, settings), _certain(highest, settings)]),
         truth=truth,
         excludes=evidence.exclude is not None,
+        not_spoken_of=not_spoken_of(evidence.labels.survey, evidence.log, evidence.exclude),
         trained=ready.trained,
         searches=ready.searches,
         errors=evidence.labels.errors,

@@ -188,6 +188,13 @@ def _judging(pairs: LoggedPairs, exclude: Any, *, with_survey: bool) -> LoggedPa
         return replace(pairs, audited=None)
 
 
+def not_spoken_of(survey: SurveySample | None, log: FeedbackLog, exclude: Any) -> int:
+    """Return how many of a survey's pairs are excluded from what is spoken of."""
+    if survey is None or exclude is None:
+        return 0
+    return int((~target_of(survey, log, exclude).holds(survey.users, survey.items)).sum())
+
+
 def lacking_of(survey: SurveySample, log: FeedbackLog, exclude: Any) -> str:
     """Say why a survey establishes nothing, if it does not: by those of its pairs that are spoken of."""
     inside = target_of(survey, log, exclude).holds(survey.users, survey.items)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from verirec.assessment.levels import assess_levels
 from verirec.assessment.planning import propose
-from verirec.assessment.preparation import Labels, Prepared, Wishes, prepare
+from verirec.assessment.preparation import Labels, Prepared, Wishes, not_spoken_of, prepare
 from verirec.assessment.recommenders import Judged, judge_all
 from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, listener, named_entries, named_numbers
@@ -192,6 +192,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         warnings=(),
         truth=truth,
         excludes=evidence.exclude is not None,
+        not_spoken_of=not_spoken_of(evidence.survey, evidence.pairs.log, evidence.exclude),
         trained=found.trained,
         clicks=evidence.clicks,
         calibrated=found.calibrated,

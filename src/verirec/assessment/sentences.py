@@ -9,6 +9,7 @@ from verirec.assessment.findings import Basis, Comparison, Findings
 from verirec.assessment.level_sentences import about_asking, about_levels_alone, about_noise
 from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, measured, open_from, supposed
 from verirec.estimation import Estimate, EstimateRange
+from verirec.estimation.overlap import OF_WEIGHTED
 from verirec.estimation.sensitivity import MOST_GAMMA
 from verirec.losses import NoiseRates, NoiseRegion
 
@@ -60,7 +61,7 @@ def _about_asking(found: Findings) -> list[str]:
         return [f"An audit of {len(plan):,} of the logged pairs would tell the noise rates to {reach} (verirec plan)."]
     undecided = [one for one in found.comparisons if one.established is None]
     enough = ", enough to tell a difference that is larger than that" if undecided else ""
-    in_all = "" if found.survey is None else " in all"
+    in_all = "" if found.survey is None else " of its own"
     logged = int(plan.logged.sum())
     kinds = [f"a survey of {len(plan) - logged:,} pairs{in_all}"] if logged < len(plan) else []
     kinds += [f"an audit of {logged:,} logged pairs"] if logged else []
@@ -186,7 +187,8 @@ def _lead(difference: Estimate | EstimateRange) -> str:
 def _by_what(one: Comparison, found: Findings) -> str:
     """Say what a verdict rests on."""
     if one.basis == "survey" and found.survey is not None:
-        return f"a survey of {len(found.survey):,} random pairs"
+        left = f", {found.not_spoken_of:,} of them left out as excluded" if found.not_spoken_of else ""
+        return f"a survey of {len(found.survey):,} random pairs{left}"
     if one.basis == "range":
         return f"the log, if {supposed(found)}" if found.stars is None else "what is possible at all"
     return "propensities that are known" + (f" and {found.noise_source}" if one.basis == "audit" else "")
@@ -246,8 +248,9 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
     if ranked:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
         told = [
-            f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone; "
-            "calibrated by some of the rows, they could be judged by their losses too."
+            f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone"
+            f"{_and_not_compared(found, ranked)}; calibrated by some of the rows, they could be judged by their losses "
+            "too."
         ]
     partial = [name for name, one in found.recommenders.items() if one.covered not in (None, len(found.log))]
     if not found.incomparable:
@@ -260,6 +263,14 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
         *told,
         f"{listed(partial)} cannot be compared with {whom}: the predictions cover some of the logged pairs only.",
     ]
+
+
+def _and_not_compared(found: Findings, ranked: list[str]) -> str:
+    """Say with whom those that only rank were not compared."""
+    others = [name for name in found.recommenders if name not in ranked]
+    if len(found.recommenders) < 2:
+        return ""
+    return f" and not compared with {listed(others) if others else 'each other'}"
 
 
 def _about_calibration(found: Findings) -> list[str]:
@@ -287,5 +298,7 @@ def _about_warnings(found: Findings) -> list[str]:
     count = len(found.warnings)
     if not count:
         return []
+    if found.basis == "survey" and all(OF_WEIGHTED in one for one in found.warnings):
+        return ["A warning at the end of the page is about estimators that the survey's verdicts do not rest on."]
     are, them = ("is 1 warning", "it") if count == 1 else (f"are {count} warnings", "them")
     return [f"There {are} at the end of the page: read {them} first."]

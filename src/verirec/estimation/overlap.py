@@ -21,6 +21,7 @@ SAMPLE: Final = 100_000
 _TOO_LITTLE: Final = 0.93
 """Coverage of a 95% interval below which there is a warning: chosen on the worlds "chosen" of
 `benchmarks/tiny_propensities.py`, by 40 runs each."""
+OF_WEIGHTED: Final = "of an estimator that weights by propensities (ips, snips, dr and their kin, not a survey's)"
 _BEYOND_CHANCE: Final = 1.64
 _ESTIMATED_ZERO: Final = 1e-60
 _MOST_NOISE: Final = 0.9
@@ -32,7 +33,7 @@ def warn_of_reach(pairs: LoggedPairs, noise: AnyNoise) -> None:
     if found.coverage < _TOO_LITTLE:
         warn_caller(
             f"{found.share:.2%} of all pairs, of which {found.rows:.1f} rows are to be expected, make up half of the "
-            "variance: if these are unlike the others, a 95% interval covers the truth only about "
+            f"variance: if these are unlike the others, a 95% interval {OF_WEIGHTED} covers the truth only about "
             f"{found.coverage:.0%} of the time; survey random pairs, exclude the rare ones, or raise the floor and "
             "accept its bias",
             OverlapWarning,
