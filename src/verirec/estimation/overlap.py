@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from verirec.data.parts import SHORT, over_parts
 from verirec.estimation.inputs import AnyNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import OverlapWarning, warn_caller
-from verirec.losses import AnyRegion
+from verirec.losses import AnyRegion, over_levels
 from verirec.nuisance.propensities.reach import Reach, reach
 
 Array = npt.NDArray[np.float64]
@@ -73,9 +74,15 @@ def _free_of_noise(pairs: LoggedPairs, noise: AnyNoise) -> float:
     """Return the share of the labels' standard deviation that is not noise."""
     if noise is None or isinstance(noise, AnyRegion):
         return 1.0
-    labels = pairs.labels(noise)
-    # Of levels, of how many steps up a row is.
-    values = labels.values if labels.values.ndim == 1 else labels.values.sum(axis=0)
-    noisy = labels.noise_variance(slice(None), np.ones(labels.values.shape))
-    share = float(noisy.mean()) / max(float(values.var()), np.finfo(float).tiny)
+    labels, n_rows = pairs.labels(noise), len(pairs.log)
+
+    def visit(at: slice) -> tuple[float, float, float]:
+        own = labels.values[..., at]
+        # Of levels, of how many steps up a row is.
+        steps = over_levels(own)
+        return float(steps.sum()), float(steps @ steps), float(labels.noise_variance(at, np.ones(own.shape)).sum())
+
+    total, squares, noisy = (sum(one) for one in zip(*over_parts(visit, n_rows, size=SHORT), strict=True))
+    variance = (squares - total * (total / n_rows)) / n_rows
+    share = noisy / n_rows / max(variance, np.finfo(float).tiny)
     return float(np.sqrt(1 - min(max(share, 0.0), _MOST_NOISE)))

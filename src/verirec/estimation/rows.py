@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,9 @@ class LoggedPairs:
         if not self._last or self._last[0][0] is not rates:
             log = self.log
             n_levels = None if log.levels is None else len(log.levels)
-            found = corrected(log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint)
+            found = corrected(
+                log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint, in_parts=True
+            )
             self._last[:] = [(rates, found)]
         return self._last[0][1]
 
@@ -128,34 +130,64 @@ class LoggedPairs:
         return []
 
 
-class RowPart(NamedTuple):
-    """Some of the rows, as formulas see them; shape (m,) each.
+@dataclass(frozen=True, eq=False)
+class RowPart:
+    """Some of the rows, as formulas see them; shape (m,) each, and looked up when they are asked for.
 
     Of a log of levels, difference and labels have a column for each but the lowest in front, (K - 1, m).
 
     Parameters
     ----------
+    rows
+        All of them.
     at
-        Which of the rows.
-    p, weights
-        Propensities, and 1/p.
-    if_negative, difference, labels, errors
-        l(f, 0), l(f, 1) - l(f, 0), the label and e, as in `Rows`.
-    importance
-        The log's own weights of its rows, the largest being 1, if it has any.
-    by_level
-        p of each true level, shape (K, m), where that decides what is logged.
+        Which of these.
     """
 
+    rows: Rows
     at: slice
-    p: Array
-    weights: Array
-    if_negative: Array
-    difference: Array
-    labels: Array
-    errors: Array
-    importance: Array | None
-    by_level: Array | None = None
+
+    @cached_property
+    def p(self) -> Array:
+        """Propensities."""
+        return self.rows.p[self.at]
+
+    @cached_property
+    def weights(self) -> Array:
+        """1/p."""
+        return self.rows.weights[self.at]
+
+    @cached_property
+    def if_negative(self) -> Array:
+        """l(f, 0), as in `Rows`."""
+        return self.rows.if_negative[self.at]
+
+    @cached_property
+    def difference(self) -> Array:
+        """l(f, 1) - l(f, 0), as in `Rows`."""
+        return self.rows.difference[..., self.at]
+
+    @cached_property
+    def labels(self) -> Array:
+        """The labels, as in `Rows`."""
+        return self.rows.labels.values[..., self.at]
+
+    @cached_property
+    def errors(self) -> Array:
+        """The errors, as in `Rows`."""
+        return errors_of(self.if_negative, self.difference, self.labels)
+
+    @property
+    def importance(self) -> Array | None:
+        """The log's own weights of its rows, the largest being 1, if it has any."""
+        found = self.rows.pairs.importance
+        return None if found is None else found[self.at]
+
+    @property
+    def by_level(self) -> Array | None:
+        """P of each true level, shape (K, m), where that decides what is logged."""
+        found = self.rows.pairs.by_level
+        return None if found is None else found[:, self.at]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +233,10 @@ class Rows:
         """1/p."""
         return self.pairs.weights
 
-    @cached_property
+    @property
     def errors(self) -> Array:
-        r"""e of each row, or the surrogate :math:`\tilde e`."""
-        labels = self.labels.values
-        return filled(
-            lambda at: errors_of(self.if_negative[at], self.difference[..., at], labels[..., at]), len(self.log)
-        )
+        r"""e of each row, or the surrogate :math:`\tilde e`, worked out anew."""
+        return self.each(lambda part: part.errors)
 
     @property
     def n_cells(self) -> int:
@@ -216,22 +245,15 @@ class Rows:
 
     def part(self, at: slice) -> RowPart:
         """Return some of the rows."""
-        importance, by_level = self.pairs.importance, self.pairs.by_level
-        return RowPart(
-            at,
-            self.p[at],
-            self.weights[at],
-            self.if_negative[at],
-            self.difference[..., at],
-            self.labels.values[..., at],
-            self.errors[at],
-            None if importance is None else importance[at],
-            None if by_level is None else by_level[:, at],
-        )
+        return RowPart(self, at)
+
+    def ready(self) -> None:
+        """Work out what is worked out once, before threads ask for it."""
+        _ = self.weights, self.pairs.importance, self.pairs.by_level, self.labels.values
 
     def over_parts(self, function: Callable[[RowPart], Any]) -> list[Any]:
         """Apply a function to all rows, part by part, by threads; results in order."""
-        self.part(slice(0, 0))  # What is worked out once is so before threads ask for it.
+        self.ready()
         return over_parts(lambda at: function(self.part(at)), len(self.log), size=SHORT)
 
     def sums(self, function: Callable[[RowPart], tuple[Any, ...]]) -> list[float]:
@@ -240,12 +262,12 @@ class Rows:
 
     def each(self, function: Callable[[RowPart], Array]) -> Array:
         """Return a number for each row, worked out part by part; shape (n,)."""
-        self.part(slice(0, 0))
+        self.ready()
         return filled(lambda at: function(self.part(at)), len(self.log))
 
     def each_label(self, function: Callable[[RowPart], Array]) -> Array:
         """Return a number for each row's label, or for each of its K - 1; shape (n,) or (K - 1, n)."""
-        self.part(slice(0, 0))
+        self.ready()
         return filled(lambda at: function(self.part(at)), len(self.log), self.difference.shape[:-1])
 
     def moved(self, step: float) -> Iterator[Rows]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.losses.corrected_levels import CorrectedLevels
+from verirec.losses.looked_up import along, looked_up
 from verirec.losses.noise_rates import GroupedNoiseRates, NoiseRates
 from verirec.losses.transitions import TransitionMatrix
 from verirec.scratch import each
@@ -64,7 +65,7 @@ class CorrectedLabels:
     def moved(self, step: float) -> Iterator[CorrectedLabels]:
         """Return, for each uncertain noise rate, the labels of a rate larger by a step."""
         for slopes in self.slopes:
-            yield replace(self, values=self.values + step * slopes)
+            yield replace(self, values=along(lambda label, slope: label + step * slope, self.values, slopes))
 
     def select(self, rows: npt.NDArray[Any]) -> CorrectedLabels:
         """Return some of the labels, given by a mask or by numbers."""
@@ -83,6 +84,7 @@ def correct_labels(
     items: npt.NDArray[Any],
     *,
     log: int | None = None,
+    in_parts: bool = False,
 ) -> CorrectedLabels:
     r"""Correct 0/1 labels for noise, :math:`\tilde r = (r - \rho_{10}) / \kappa`; without rates they stay as they are.
 
@@ -96,6 +98,8 @@ def correct_labels(
         Positions, for the groups.
     log
         Fingerprint of the log that these labels are of, to be held against that of an audit.
+    in_parts
+        Whether they will be asked for part by part: then nothing of the length of a long log is made.
 
     Examples
     --------
@@ -103,13 +107,24 @@ def correct_labels(
     >>> correct_labels(np.array([1, 0]), NoiseRates(0.2, 0.1), pairs, pairs).values.round(4).tolist()
     [1.2857, -0.1429]
     """
-    plain = each(lambda one: one, labels)
-    if rates is None:
-        return CorrectedLabels(plain, np.broadcast_to(0.0, plain.shape))
-    covariance = rates.covariance_beside_noise(log)
-    if isinstance(rates, NoiseRates):
-        return _corrected(plain, rates.rho01, rates.rho10, covariance, None)
+    if not isinstance(rates, GroupedNoiseRates):
+        # Of each class all labels are the same.
+        of_class = _of_classes(np.array([0.0, 1.0]), rates, log)
+        return of_class.select(labels) if not in_parts else _looked_up(of_class, labels)
+    covariance, plain = rates.covariance_beside_noise(log), each(lambda one: one, labels)
     return _corrected(plain, *rates.of_pairs(users, items), covariance, rates.group_of(users, items))
+
+
+def _of_classes(labels: Array, rates: NoiseRates | None, log: int | None) -> CorrectedLabels:
+    if rates is None:
+        return CorrectedLabels(labels, np.zeros_like(labels))
+    return _corrected(labels, rates.rho01, rates.rho10, rates.covariance_beside_noise(log), None)
+
+
+def _looked_up(of_class: CorrectedLabels, labels: npt.NDArray[Any]) -> CorrectedLabels:
+    slopes = tuple(looked_up(by_rate, labels) for by_rate in of_class.slopes)
+    values, variance = (looked_up(table, labels) for table in (of_class.values, of_class.variance))
+    return CorrectedLabels(values, variance, slopes, of_class.covariance)
 
 
 def corrected(
@@ -120,11 +135,12 @@ def corrected(
     items: npt.NDArray[Any],
     *,
     log: int | None = None,
+    in_parts: bool = False,
 ) -> Corrected:
     """Correct labels of either kind: places among so many levels or, if these are `None`, binary ones."""
     if n_levels is None:
         assert not isinstance(rates, TransitionMatrix)  # noqa: S101 -- refused where noise rates are checked
-        return correct_labels(labels, rates, users, items, log=log)
+        return correct_labels(labels, rates, users, items, log=log, in_parts=in_parts)
     assert rates is None or isinstance(rates, TransitionMatrix)  # noqa: S101 -- likewise
     return CorrectedLevels.of(labels, n_levels, rates, log)
 
