@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,11 @@ def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PA
 
     For functions that spend their time inside NumPy (see `mapped`).
     """
+    return list(each_part(function, length, size=size))
+
+
+def each_part(function: Callable[[slice], Any], length: int, *, size: int = _PART) -> Iterator[Any]:
+    """Do as `over_parts` does, and give results one by one: few of them are there at once."""
     parts = list(parts_of(length, size=size))
     with working("rows", length) as task:
 
@@ -47,7 +52,7 @@ def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PA
             task.advance(part.stop - part.start)
             return found
 
-        return list(mapped(visit, parts, threads=1 if len(parts) < _FEW_PARTS else None))
+        yield from mapped(visit, parts, threads=1 if len(parts) < _FEW_PARTS else None)
 
 
 def filled(
@@ -86,26 +91,46 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     return sums
 
 
-def totals_by_pair(
-    users: npt.NDArray[np.integer[Any]],
-    items: npt.NDArray[np.integer[Any]],
-    values: Callable[[slice], npt.NDArray[Any]],
-    shape: tuple[int, int],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Add values of pairs, given part by part, up by user and by item: nothing of their length is made.
+class PairTotals(NamedTuple):
+    """Sums of k numbers of some pairs, by user and by item.
 
-    Examples
-    --------
-    >>> by_user, by_item = totals_by_pair(np.array([0, 1]), np.array([2, 2]), lambda part: np.ones(2)[part], (2, 3))
-    >>> by_user.tolist(), by_item.tolist()
-    ([1.0, 1.0], [0.0, 0.0, 2.0])
+    Parameters
+    ----------
+    first
+        The first user who has one of the pairs.
+    by_user, by_item
+        Sums of the users from there on, shape (k, users), and of all items, (k, n_items).
     """
-    by_user, by_item = np.zeros(shape[0]), np.zeros(shape[1])
-    for part in parts_of(len(users), size=max(_TOTALLED, 4 * max(shape))):
-        own = values(part)
-        by_user += np.bincount(users[part], weights=own, minlength=shape[0])
-        by_item += np.bincount(items[part], weights=own, minlength=shape[1])
-    return by_user, by_item
+
+    first: int
+    by_user: npt.NDArray[np.float64]
+    by_item: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        users: npt.NDArray[np.integer[Any]],
+        items: npt.NDArray[np.integer[Any]],
+        values: npt.NDArray[np.float64],
+        n_items: int,
+    ) -> PairTotals:
+        """Add values up, shape (k, m) of m pairs; where these are in the order of their users, few users have some.
+
+        Examples
+        --------
+        >>> found = PairTotals.of(np.array([5, 6]), np.array([2, 2]), np.array([[1.0, 2.0]]), 3)
+        >>> found.first, found.by_user.tolist(), found.by_item.tolist()
+        (5, [[1.0, 2.0]], [[0.0, 0.0, 3.0]])
+        """
+        first = int(users.min())
+        own, those, count = users.astype(np.intp) - first, items.astype(np.intp), int(users.max()) - first + 1
+        by_user = np.array([np.bincount(own, weights=line, minlength=count) for line in values])
+        return cls(first, by_user, np.array([np.bincount(those, weights=line, minlength=n_items) for line in values]))
+
+    def add_to(self, by_user: npt.NDArray[np.float64], by_item: npt.NDArray[np.float64]) -> None:
+        """Add these sums to those of all users and items, shapes (k, n_users) and (k, n_items)."""
+        by_user[:, self.first : self.first + self.by_user.shape[1]] += self.by_user
+        by_item += self.by_item
 
 
 def counts(positions: npt.NDArray[np.integer[Any]], size: int) -> npt.NDArray[np.int64]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -14,6 +15,9 @@ from verirec.engine import in_worker
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
+
+_AHEAD: Final = 4
+"""Parts a thread that are worked on before their turn: results that nobody has asked for yet take room."""
 
 
 def usable_cores() -> int:
@@ -42,7 +46,13 @@ def mapped(
             yield from map(function, parts)
             return
         with ThreadPoolExecutor(max_workers=count) as workers:
-            yield from workers.map(function, parts)
+            waiting: deque[Future[Result]] = deque()
+            for part in parts:
+                waiting.append(workers.submit(function, part))
+                if len(waiting) > _AHEAD * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
 
 @contextmanager

@@ -11,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.alike import alike_users
+from verirec.data.parts import parts_of
 from verirec.data.threads import one_product_thread
 from verirec.estimation.audited import with_labels_put_right, with_true_labels
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.doubts import warn_of_log, warn_of_recommender, warn_of_results
 from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.inputs import AnyNoise, KnownNoise
-from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimate
+from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, normal_estimates
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
 from verirec.estimation.roots import root_difference, scaled, slope_at
 from verirec.estimation.rows import RowPart, Rows
+from verirec.estimation.variance import TOGETHER, Expanded
 from verirec.losses import AnyRegion
 
 
@@ -53,16 +55,23 @@ def judge(
 
     groups = alike_users(problem.log).group if draws is not None and user_groups is None else user_groups
 
-    def at(estimator: Estimator, rates: KnownNoise | None) -> Estimate:
+    def expanded(estimator: Estimator, rates: KnownNoise | None) -> Expanded:
         linearised, rows, gradient = problem.linearised(estimator, rates)
         if estimator.audited:
-            linearised, gradient = with_true_labels(linearised, rows), None
-        found = normal_estimate(linearised, rows, gradient, confidence, problem.facts)
+            return Expanded(with_true_labels(linearised, rows), rows)
+        return Expanded(linearised, rows, gradient)
+
+    def at(asked: list[_Asked]) -> list[Estimate]:
+        those = [expanded(*one) for one in asked]
+        found = normal_estimates(those, confidence, problem.facts)
+        return [finished(*one) for one in zip(asked, those, found, strict=True)]
+
+    def finished(asked: _Asked, those: Expanded, found: Estimate) -> Estimate:
         if draws is not None and groups is not None:
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
-            random = np.random.default_rng([problem.seed, 2, zlib.crc32(estimator.plain_name.encode())])
-            found = bootstrapped(found, linearised, rows, draws, random, groups)
-        return replace(found, contributions=linearised.influence) if contributions else found
+            random = np.random.default_rng([problem.seed, 2, zlib.crc32(asked[0].plain_name.encode())])
+            found = bootstrapped(found, those.expansion, those.rows, draws, random, groups)
+        return replace(found, contributions=those.expansion.influence) if contributions else found
 
     with one_product_thread():
         results = _at_rates_or_region(at, estimators, noise, problem.losses.loss.least)
@@ -87,7 +96,7 @@ def judge_difference(
     With `roots` it is that of the roots of both, by the delta method.
     """
 
-    def at(estimator: Estimator, rates: KnownNoise | None) -> Estimate:
+    def expanded(estimator: Estimator, rates: KnownNoise | None) -> tuple[Expanded, list[float]]:
         both = [problem.linearised(estimator, rates) for problem in (first, second)]
         means, slopes = [0.0, 0.0], [1.0, 1.0]
         if roots:
@@ -100,8 +109,12 @@ def judge_difference(
             gradient = slopes[0] * one_gradient - slopes[1] * two_gradient
         if estimator.audited:
             difference, gradient = with_true_labels(difference, rows), None
-        found = normal_estimate(difference, rows, gradient, confidence, first.facts)
-        return root_difference(found, *means) if roots else found
+        return Expanded(difference, rows, gradient), means
+
+    def at(asked: list[_Asked]) -> list[Estimate]:
+        those = [expanded(*one) for one in asked]
+        found = normal_estimates([one for one, _ in those], confidence, first.facts)
+        return [root_difference(one, *means) for one, (_, means) in zip(found, those, strict=True)] if roots else found
 
     with one_product_thread():
         results = _at_rates_or_region(at, estimators, noise)
@@ -116,19 +129,17 @@ def _mean_of(estimator: Estimator, found: InfluenceExpansion, rows: Rows, gradie
     """Return the estimate of one of two, with its own error."""
     if estimator.audited:
         found, gradient = with_true_labels(found, rows), None
-    return normal_estimate(found, rows, gradient, confidence, {})
+    return normal_estimates([Expanded(found, rows, gradient)], confidence, {})[0]
 
 
-def judge_metric(
-    formula: Callable[[Rows], InfluenceExpansion], rows: Rows, confidence: float, facts: dict[str, Any]
-) -> Estimate:
+def expand_metric(formula: Callable[[Rows], InfluenceExpansion], rows: Rows) -> Expanded:
     """Apply the formula of a metric to rows; where these were audited, with the true labels in it.
 
     A metric need not be linear in the labels: its value and slopes are those at labels put right.
     """
     found = formula(rows)
     if rows.pairs.audited is None:
-        return normal_estimate(found, rows, rate_gradient(formula, rows, found), confidence, facts)
+        return Expanded(found, rows, rate_gradient(formula, rows, found))
     right = formula(with_labels_put_right(rows))
     put_right = right.label_slopes
 
@@ -136,7 +147,7 @@ def judge_metric(
         return found.effects(part)._replace(label_slopes=put_right[part.at])
 
     corrected = with_true_labels(replace(found, effects=effects), rows)
-    return normal_estimate(replace(corrected, value=right.value), rows, None, confidence, facts)
+    return Expanded(replace(corrected, value=right.value), rows)
 
 
 def minus(one: InfluenceExpansion, two: InfluenceExpansion) -> InfluenceExpansion:
@@ -158,22 +169,32 @@ def _no_terms(part: RowPart) -> NoReturn:
     raise NotImplementedError("differences have no bootstrap")
 
 
+_Asked = tuple[Estimator, KnownNoise | None]
+"""An estimator, and the noise that it is to correct for."""
+
+
 def _at_rates_or_region(
-    at: Callable[[Estimator, KnownNoise | None], Estimate],
+    at: Callable[[list[_Asked]], list[Estimate]],
     estimators: list[Estimator],
     noise: AnyNoise,
     least: float = -np.inf,
 ) -> dict[str, Estimate | EstimateRange]:
-    """Return each estimator's estimate at the rates, or its range over a region."""
+    """Return each estimator's estimate at the rates, or its range over a region; `at` is asked for several at once."""
+
+    def all_of(asked: list[_Asked]) -> list[Estimate]:
+        return [one for some in parts_of(len(asked), size=TOGETHER) for one in at(asked[some])]
+
     if not isinstance(noise, AnyRegion):
-        return {one.name: at(one, noise) for one in estimators}
+        found = all_of([(one, noise) for one in estimators])
+        return {one.name: estimate for one, estimate in zip(estimators, found, strict=True)}
     # An audit's labels put any rates right: with these estimators none are needed.
     bounded = [one for one in estimators if one.noise_corrected and not one.audited]
-    found: dict[str, Estimate | EstimateRange] = {one.name: at(one, None) for one in estimators if one not in bounded}
+    asked: list[_Asked] = [(one, None) for one in estimators if one not in bounded]
     for linear, points in ((True, noise.corners), (False, noise.lattice)):
-        those = [one for one in bounded if one.linear == linear]
         # Point by point: what is made of the rows at one of them then serves all estimators.
-        at_points = [[at(one, point) for one in those] for point in points] if those else []
-        for one, estimates in zip(those, zip(*at_points, strict=True), strict=True):
-            found[one.name] = EstimateRange.over(list(estimates), least=least)
-    return {one.name: found[one.name] for one in estimators}
+        asked += [(one, point) for point in points for one in bounded if one.linear == linear]
+    by_name: dict[str, list[Estimate]] = {one.name: [] for one in estimators}
+    for (one, _), estimate in zip(asked, all_of(asked), strict=True):
+        by_name[one.name].append(estimate)
+    ranges = {one.name: EstimateRange.over(by_name[one.name], least=least) for one in bounded}
+    return {name: ranges.get(name, found[0]) for name, found in by_name.items()}

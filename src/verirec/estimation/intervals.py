@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -13,11 +14,10 @@ from verirec.checks import real_number
 from verirec.data.parts import parts_of, totals
 from verirec.engine import current_engine
 from verirec.estimation.expansion import InfluenceExpansion
-from verirec.estimation.level_selection import variances
-from verirec.estimation.rows import RowPart, Rows
+from verirec.estimation.rows import Rows
+from verirec.estimation.variance import Expanded, variances_by_source
 from verirec.exceptions import OverlapWarning, PredictionError, warn_caller
 from verirec.formatting import html_table
-from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -106,74 +106,21 @@ def _ends(ends: tuple[float, float]) -> str:
     return f"{ends[0]:.5g} to {ends[1]:.5g}"
 
 
-def variance_parts(linearised: InfluenceExpansion, rows: Rows, rate_gradient: Array | None) -> dict[str, float]:
-    r"""Return the variance of an estimate by source.
-
-    The target is the true inaccuracy of this very grid, :math:`|D|^{-1} \sum_D l(f, r^*)`; what varies is who rates
-    what (each pair for itself, with probability p) and which labels are wrong. With A a row's influence and b its
-    slope by label:
-
-    - selection: :math:`\sum (1 - p) A^2`, the variance of Poisson sampling;
-    - noise: :math:`\sum p\, b^2\, Var(\tilde r \mid r^*)`, what wrong labels add on top;
-    - propensities: what having estimated them changes, mostly for the better;
-    - noise rates: :math:`g^\top \Sigma g` (the delta method);
-    - sample: of the unobserved pairs, where not all were visited;
-    - audit: of which pairs were audited, where true labels are in the estimate: these take the place of noise and
-      noise rates.
-
-    Where an estimator takes the log for a random sample it is :math:`\sum A^2`, and noise is in it already.
-    """
-    parts = {"selection": 0.0, "noise": 0.0, "propensities": 0.0, "noise_rates": 0.0, "sample": 0.0}
-    all_squares, parts["selection"], noise, change = _over_rows(linearised, rows)
-    if linearised.as_sample:
-        parts["selection"] = all_squares
-    else:
-        parts |= {"noise": max(noise, 0.0)} if linearised.audit is None else linearised.audit._asdict()
-        # Learning propensities cannot make an estimate better than knowing every label.
-        parts["propensities"] = max(change, -_MOST_TAKEN * parts["selection"])
-    parts["sample"] = linearised.sample_variance
-    if rate_gradient is not None and rows.labels.covariance is not None:
-        parts["noise_rates"] = float(rate_gradient @ rows.labels.covariance @ rate_gradient)
-    return parts
-
-
-def _over_rows(linearised: InfluenceExpansion, rows: Rows) -> tuple[float, float, float, float]:
-    """Return the squares of influence, plain and times 1 - p, what noise adds, and what estimated propensities do."""
-    influence, p_slopes = long_array(len(rows.log)), long_array(len(rows.log))
-
-    def visit(part: RowPart) -> tuple[Any, ...]:
-        effects = linearised.at(part.at)
-        influence[part.at] = effects.influence
-        if effects.p_slopes is not None:
-            p_slopes[part.at] = effects.p_slopes
-        squares = effects.influence**2
-        if part.by_level is not None:
-            return squares.sum(), *variances(part, effects), effects.p_slopes is not None
-        of_noise = part.p @ rows.labels.noise_variance(part.at, effects.label_slopes)
-        return squares.sum(), (1 - part.p) @ squares, of_noise, effects.p_slopes is not None
-
-    total, selection, noise, own_slopes = rows.sums(visit)
-    if linearised.as_sample:
-        return total, selection, noise, 0.0
-    return total, selection, noise, rows.pairs.variance_change(p_slopes if own_slopes else None, influence)
-
-
-_MOST_TAKEN: Final = 0.95
-"""Of the variance; estimates of what learning propensities takes away can be larger by chance."""
 _FEW_USERS: Final = 10
 _DRAWS_A_PART: Final = 50
 
 
-def normal_estimate(
-    linearised: InfluenceExpansion, rows: Rows, rate_gradient: Array | None, confidence: float, facts: dict[str, Any]
-) -> Estimate:
-    """Put a value, its standard error and its normal interval together."""
-    parts = variance_parts(linearised, rows, rate_gradient)
-    error = float(np.sqrt(max(sum(parts.values()), 0.0)))
-    if not np.isfinite(error):
-        raise PredictionError("the losses of these predictions are too large to add up their squares")
-    bounds = normal_interval(linearised.value, error, confidence, freedom=_freedom(parts, linearised.sampled))
-    return Estimate(linearised.value, error, bounds, confidence, facts | linearised.facts | {"variance": parts})
+def normal_estimates(found: Sequence[Expanded], confidence: float, facts: dict[str, Any]) -> list[Estimate]:
+    """Put values, their standard errors and their normal intervals together, of estimates of the same pairs."""
+    estimates = []
+    for (linearised, _, _), parts in zip(found, variances_by_source(found), strict=True):
+        error = float(np.sqrt(max(sum(parts.values()), 0.0)))
+        if not np.isfinite(error):
+            raise PredictionError("the losses of these predictions are too large to add up their squares")
+        bounds = normal_interval(linearised.value, error, confidence, freedom=_freedom(parts, linearised.sampled))
+        about = facts | linearised.facts | {"variance": parts}
+        estimates.append(Estimate(linearised.value, error, bounds, confidence, about))
+    return estimates
 
 
 def _freedom(parts: dict[str, float], sampled: Array | None) -> float:

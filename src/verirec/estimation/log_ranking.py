@@ -15,14 +15,15 @@ from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import difference_within, within_range
 from verirec.estimation.gathering import logged_pairs, noise_in_hand, spoken_of
-from verirec.estimation.inference import judge_metric, minus
+from verirec.estimation.inference import expand_metric, minus
 from verirec.estimation.inputs import FEW, Noise, Rates, refuse_weights, warn_of_unweighted_audit
-from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.intervals import Estimate, EstimateRange, normal_estimates
 from verirec.estimation.overlap import warn_of_reach
 from verirec.estimation.places import judged_users, places
 from verirec.estimation.ranking_formulas import Metric, at_depth, auc, auc_by_rates, largest
 from verirec.estimation.rows import LoggedPairs, Rows
 from verirec.estimation.score_classes import ScoreClasses
+from verirec.estimation.variance import TOGETHER, Expanded
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
 
@@ -74,30 +75,55 @@ def ranking_by_log(
 
     asked = list(formulas) if only is None else only
 
-    def at(rates: Rates | None, names: list[str]) -> dict[str, Estimate]:
-        rows = Rows(pairs, nothing, nothing, pairs.labels(rates))
-        _refuse_one_class(rows)
-        found: dict[str, Estimate] = {}
-        with one_product_thread():
-            for name in names:
-                dcg = found.get(name.removeprefix("n"))
-                # At one depth, a part of DCG.
-                found[name] = (
-                    judge_metric(formulas[name], rows, level, facts) if dcg is None else _times(dcg, name, log)
-                )
-        return found
+    plain = Rows(pairs, nothing, nothing, pairs.labels(None))
+
+    def at(points: list[_Asked]) -> list[dict[str, Estimate]]:
+        found = _estimated(points, formulas, plain, level, facts)
+        return [_with_ndcg(own, names, log) for own, (_, names) in zip(found, points, strict=True)]
 
     if isinstance(noise, NoiseRegion) and audit is None:
-        plain = Rows(pairs, nothing, nothing, pairs.labels(None))
-        points = [rates for rates in noise.lattice if _fits(_share(plain, rates))]
+        share = _share(plain)
+        points = [rates for rates in noise.lattice if _fits(_corrected(share, rates))]
         auc_at = None if auc_of is None else auc_of(plain)
-        return dict(_over_region(lambda rates, names: finished(at(rates, names)), points, asked, auc_at))
+        return dict(_over_region(lambda those: [finished(one) for one in at(those)], points, asked, auc_at))
     rates = None if isinstance(noise, NoiseRegion) else noise
-    found = at(rates, asked)
+    (found,) = at([(rates, asked)])
     warn_of_unweighted_audit(fitted, rates)
     if len(each) == 1:
         _warn_if_impossible(found)
     return dict(finished(found))
+
+
+_Asked = tuple[Rates | None, list[str]]
+"""Noise rates, and the metrics that are asked for at these."""
+
+
+def _estimated(
+    points: Sequence[_Asked], formulas: dict[str, Metric], plain: Rows, level: float, facts: dict[str, Any]
+) -> list[dict[str, Estimate]]:
+    """Estimate metrics at each of some noise rates, some of them at once; NDCG is left out where DCG is asked for."""
+    with one_product_thread():
+        found: list[Estimate] = []
+        waiting: list[Expanded] = []
+        for rates, names in points:
+            rows = plain if rates is None else plain.with_labels(plain.pairs.labels(rates))
+            _refuse_one_class(rows)
+            waiting += [expand_metric(formulas[name], rows) for name in _apart_from_ndcg(names)]
+            if len(waiting) >= TOGETHER:
+                found, waiting = found + normal_estimates(waiting, level, facts), []
+        found += normal_estimates(waiting, level, facts)
+    estimates = iter(found)
+    return [{name: next(estimates) for name in _apart_from_ndcg(names)} for _, names in points]
+
+
+def _apart_from_ndcg(names: list[str]) -> list[str]:
+    """Leave NDCG out where DCG, of which it is a part, is there."""
+    return [name for name in names if not (name.startswith("n") and name.removeprefix("n") in names)]
+
+
+def _with_ndcg(found: dict[str, Estimate], names: list[str], log: FeedbackLog) -> dict[str, Estimate]:
+    """Add NDCG: at one depth, a part of DCG."""
+    return {name: found[name] if name in found else _times(found[name.removeprefix("n")], name, log) for name in names}
 
 
 def _formulas(
@@ -117,7 +143,7 @@ def _formulas(
     if classes is not None:
         found["auc"] = partial(auc, classes=classes)
     for depth in depths:
-        found |= at_depth(depth, standing)
+        found |= at_depth(depth, standing, pairs)
     return found, classes
 
 
@@ -181,7 +207,7 @@ def _finished(found: dict[str, Estimate], log: FeedbackLog, scale: float, *, apa
 
 
 def _over_region(
-    at: Callable[[Rates, list[str]], dict[str, Estimate]],
+    at: Callable[[list[_Asked]], list[dict[str, Estimate]]],
     points: Sequence[NoiseRates],
     names: list[str],
     auc_at: Callable[[NoiseRates], float] | None,
@@ -193,10 +219,11 @@ def _over_region(
     """
     if not points:
         raise NoiseRateError("no noise rates of this region fit the log: nobody, or everybody, would like everything")
-    found = [at(rates, names) for rates in outermost(points)]
+    asked: list[_Asked] = [(rates, names) for rates in outermost(points)]
     if auc_at is not None and "auc" in names:
         values = [*map(auc_at, points)]
-        found += [at(points[int(best(values))], ["auc"]) for best in (np.nanargmin, np.nanargmax)]
+        asked += [(points[int(best(values))], ["auc"]) for best in (np.nanargmin, np.nanargmax)]
+    found = at(asked)
     return {name: EstimateRange.over([one[name] for one in found if name in one]) for name in names}
 
 
@@ -237,10 +264,14 @@ def _refuse_one_class(rows: Rows) -> None:
         )
 
 
-def _share(rows: Rows, rates: NoiseRates | None = None) -> float:
-    """Return the share of all pairs that are liked, by the rows' labels as they are or corrected for some rates."""
-    share = float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
-    return share if rates is None else (share - rates.rho10) / rates.kappa
+def _share(rows: Rows) -> float:
+    """Return the share of all pairs that are liked, by the rows' labels."""
+    return float(rows.weights @ rows.labels.values) / float(rows.weights.sum())
+
+
+def _corrected(share: float, rates: NoiseRates) -> float:
+    """Return what a share by plain labels is at some noise rates."""
+    return (share - rates.rho10) / rates.kappa
 
 
 def _fits(share: float) -> bool:

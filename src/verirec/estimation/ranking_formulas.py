@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import totals
+from verirec.data.parts import filled, totals
 from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.formulas import dr
 from verirec.estimation.places import Places, items_of_users
-from verirec.estimation.rows import LabelledErrors, RowPart, Rows
+from verirec.estimation.rows import LabelledErrors, LoggedPairs, RowPart, Rows
 from verirec.estimation.score_classes import ScoreClasses
 from verirec.estimation.unobserved import Unobserved
 from verirec.exceptions import LabelError
 from verirec.losses import NoiseRates
 from verirec.nuisance.imputation import impute_constant
-from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 Metric = Callable[[Rows], InfluenceExpansion]
@@ -66,20 +66,48 @@ def shared_gains(by_place: Array, above: Array, tied: Array) -> Array:
     return np.asarray((so_far[after] - so_far[first]) / tied)
 
 
-def at_depth(depth: int, found: Places) -> dict[str, Metric]:
-    """Return the metrics at a depth as functions of the rows."""
+class _Gains(NamedTuple):
+    """What liked items gain: of each row, and of each user's other items, shapes (n,) and (n_users,).
 
-    def mean_gain(by_place: Array, rows: Rows) -> InfluenceExpansion:
-        gains = each(lambda above, tied: found.scale * shared_gains(by_place, above, tied), found.above, found.tied)
-        return _doubly_robust(rows, gains, found.gained(by_place))
+    Both times the mean number of items: a mean over cells is then one over users.
+    """
+
+    difference: Array
+    elsewhere: Array
+
+    @classmethod
+    def of(cls, pairs: LoggedPairs, difference: Array, of_user: float | npt.NDArray[Any]) -> _Gains:
+        """Take what the rows gain off what all of a user's items together gain, `of_user`."""
+        log = pairs.log
+        elsewhere = of_user * mean_items(pairs) - totals(log.users, difference, log.n_users)
+        return cls(difference, np.asarray(elsewhere))
+
+
+def mean_items(pairs: LoggedPairs) -> float:
+    """Return the number of items of a user that are spoken of, on average."""
+    return pairs.n_cells / pairs.log.n_users
+
+
+def at_depth(depth: int, found: Places, pairs: LoggedPairs) -> dict[str, Metric]:
+    """Return the metrics at a depth as functions of the rows of some pairs; what no label changes is worked out once."""
+    log, count = pairs.log, min(depth, pairs.log.n_items)
+
+    @cache
+    def gains_of(metric: str) -> _Gains:
+        by_place = np.ones(count) if metric == "hits" else place_gains(depth, count)[metric]
+        scale = found.scale * mean_items(pairs)
+        gains = filled(lambda at: scale * shared_gains(by_place, found.above[at], found.tied[at]), len(log))
+        return _Gains.of(pairs, gains, found.gained(by_place))
+
+    @cache
+    def of_all() -> _Gains:
+        return _Gains.of(pairs, np.broadcast_to(mean_items(pairs), len(log)), items_of_users(log, pairs.left_out))
 
     def of_metric(metric: str) -> Metric:
-        return lambda rows: mean_gain(place_gains(depth, min(depth, rows.log.n_items))[metric], rows)
+        return lambda rows: _doubly_robust(rows, gains_of(metric))
 
     def recall(rows: Rows) -> InfluenceExpansion:
-        hits = mean_gain(np.ones(min(depth, rows.log.n_items)), rows)
-        liked = _doubly_robust(rows, np.broadcast_to(1.0, len(rows.log)), items_of_users(rows.log, rows.pairs.left_out))
-        return _ratio(hits, liked)
+        return _ratio(_doubly_robust(rows, gains_of("hits")), _doubly_robust(rows, of_all()))
 
     return {f"{metric}@{depth}": of_metric(metric) for metric in place_gains(depth, 1)} | {f"recall@{depth}": recall}
 
@@ -100,16 +128,12 @@ def _discounts(count: int) -> Array:
     return np.asarray(1 / np.log2(np.arange(2, count + 2)))
 
 
-def _doubly_robust(rows: Rows, gains: Array, of_user: float | npt.NDArray[Any]) -> InfluenceExpansion:
-    """Estimate the mean over users of what their liked items gain; all of a user's items together gain `of_user`."""
+def _doubly_robust(rows: Rows, gains: _Gains) -> InfluenceExpansion:
+    """Estimate the mean over users of what their liked items gain."""
     log = rows.log
-    # A mean over cells times the mean number of items is a mean over users.
-    items = rows.n_cells / log.n_users
-    rows = replace(rows, difference=each(lambda gain: gain * items, gains))
-    by_user = (of_user - totals(log.users, gains, log.n_users)) * items
-    unobserved = Unobserved(np.zeros(log.n_users), by_user, np.zeros(log.n_items), np.zeros_like)
+    unobserved = Unobserved(np.zeros(log.n_users), gains.elsewhere, np.zeros(log.n_items), np.zeros_like)
     labels = impute_constant(rows.labels.values, log, rows.weights)
-    return dr(rows, LabelledErrors(labels, unobserved))
+    return dr(replace(rows, difference=gains.difference), LabelledErrors(labels, unobserved))
 
 
 def _ratio(top: InfluenceExpansion, bottom: InfluenceExpansion) -> InfluenceExpansion:

@@ -114,9 +114,7 @@ class LoggedPairs:
         if not self._last or self._last[0][0] is not rates:
             log = self.log
             n_levels = None if log.levels is None else len(log.levels)
-            found = corrected(
-                log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint, in_parts=True
-            )
+            found = corrected(log.labels, n_levels, rates, log.users, log.items, log=log.fingerprint, in_parts=True)
             self._last[:] = [(rates, found)]
         return self._last[0][1]
 

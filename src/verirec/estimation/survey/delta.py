@@ -39,7 +39,7 @@ from verirec.estimation.survey.strength import Tilt
 from verirec.estimation.survey.target import Target
 from verirec.exceptions import PredictionError, SurveyError, SurveyWarning, warn_caller
 from verirec.nuisance.label_model import LabelProbabilities
-from verirec.nuisance.propensities.logistic import quadratic_change
+from verirec.nuisance.propensities.logistic import of_themselves, quadratic_change
 from verirec.nuisance.propensities.tilted import TiltedSelection
 
 Array = npt.NDArray[np.float64]
@@ -202,7 +202,9 @@ class DeltaLine:
         information = self.selection.fitted.information()
         leverage = rest * (1 / information[0][self.users] + 1 / information[1][self.log.items])
         selection = float((1 - self.chances) @ influence**2)
-        change = quadratic_change(moved.sums, joint, moved.solved, leverage, moved.slopes.__getitem__, rest * influence)
+        itself = float(of_themselves(moved.slopes, rest * influence, leverage))
+        slope, joint_sums, solved = (np.concatenate(sides) for sides in (moved.sums, joint, moved.solved))
+        change = quadratic_change(slope, joint_sums, solved, itself)
         by_label = self.weights.by_label * difference
         by_label += ((taste.features * taste.weights[:, None]) @ taste.fitted.inverse) @ moved.by_taste
         return {

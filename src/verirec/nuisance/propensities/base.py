@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -17,14 +17,41 @@ from verirec.data.grid import Grid
 from verirec.data.parts import SHORT, parts_of
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.diagnostics import PropensityDiagnostics, diagnose
-from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
-VarianceChange = Callable[[Array | None, Array], float]
-"""What estimating propensities adds to the variance of an estimate, by its slopes and influence.
 
-Slopes of `None` are minus the influence: so they are of whatever counts a row by 1/p and by nothing else.
-"""
+
+class VarianceChange(Protocol):
+    """What estimating propensities adds to the variances of k estimates: from sums over a log's rows, in parts."""
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Any:
+        """Return the sums of m rows, from slopes and influence of shape (k, m).
+
+        Slopes of `None` are minus the influence: so they are of whatever counts a row by 1/p and by nothing else.
+        """
+        ...
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        """Take the sums of all parts, in order, and return the changes of `count` estimates, shape (k,)."""
+        ...
+
+
+class NoChange:
+    """Of propensities that nobody estimated."""
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> None:
+        """There is nothing to add up."""
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        """Return zeros."""
+        for _ in parts:
+            pass
+        return np.zeros(count)
+
+
+def parts_for_change(log: FeedbackLog) -> int:
+    """Return how many rows to take at a time: sums by item of fewer would take longer than the rows themselves."""
+    return max(SHORT, 2 * log.n_items)
 
 
 class PropensityModel(Protocol):
@@ -86,7 +113,7 @@ class Propensities(CellValues):
 
         Given propensities change nothing; models that estimate theirs write their own.
         """
-        return lambda slopes, influence: 0.0
+        return NoChange()
 
     def variance_change(self, log: FeedbackLog, slopes: Array | None, influence: Array) -> float:
         r"""Return what estimating the propensities adds to an estimate's variance; mostly it takes some away.
@@ -100,7 +127,12 @@ class Propensities(CellValues):
         influence
             What each row adds to the estimate by being observed, shape (n,).
         """
-        return self.variance_changes(log)(slopes, influence)
+        change = self.variance_changes(log)
+        parts = (
+            change.of_part(at, None if slopes is None else slopes[None, at], influence[None, at])
+            for at in parts_of(len(log), size=parts_for_change(log))
+        )
+        return float(change.of_sums(parts, 1)[0])
 
     def thinned(self, share: float) -> Propensities:
         """Return the propensities of a random part of the log, such as held-out rows: `share` times these.
@@ -233,15 +265,27 @@ class _Apart(_Derived):
         return np.asarray(part / np.maximum(1 - self.others * part, part))
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
-        # The log of t / (1 - k t) changes 1 / (1 - k t) times as much as that of t.
-        steeper = self.at(log.users, log.items) / self.whole.at(log.users, log.items)
-        of_whole = self.whole.variance_changes(log)
-        return lambda slopes, influence: of_whole(steeper * own_slopes(slopes, influence), influence)
+        return _ApartChange(self, log)
+
+
+class _ApartChange:
+    """That of the whole, with slopes by its own propensities: the log of t / (1 - k t) moves 1 / (1 - k t) as much."""
+
+    def __init__(self, apart: _Apart, log: FeedbackLog) -> None:
+        self.apart, self.log, self.of_whole = apart, log, apart.whole.variance_changes(log)
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Any:
+        pairs = self.log.users[at], self.log.items[at]
+        steeper = self.apart.cells(*pairs) / self.apart.whole.cells(*pairs)
+        return self.of_whole.of_part(at, steeper * own_slopes(slopes, influence), influence)
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        return self.of_whole.of_sums(parts, count)
 
 
 def own_slopes(slopes: Array | None, influence: Array) -> Array:
     """Spell out slopes that are minus the influence."""
-    return each(np.negative, influence) if slopes is None else slopes
+    return -influence if slopes is None else slopes
 
 
 def default_floor(log: FeedbackLog, floor: float | None) -> float:

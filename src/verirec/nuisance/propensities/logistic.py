@@ -3,7 +3,7 @@ r"""Logistic propensities on the full grid, :math:`\sigma(w \cdot x + \beta_u + 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -15,14 +15,13 @@ from scipy.special import expit
 from verirec.checks import real_number, truth_value
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import SHORT, counts, filled, over_parts, totals_by_pair
+from verirec.data.parts import SHORT, PairTotals, counts, filled, over_parts
 from verirec.data.threads import one_product_thread
 from verirec.exceptions import ParameterError
-from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor
+from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisance.propensities.with_features import FeatureFit, fit_with_features
-from verirec.scratch import each
 
 LEAST_L2: Final = 1e-9
 
@@ -83,39 +82,65 @@ class _Logistic(Propensities):
     """A logistic model; a subclass says how it adds up rows by coefficient, and what its Hessian is."""
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
-        users, items = log.users, log.items
-        p = filled(lambda at: self.unfloored(users[at], items[at]), len(log))
-        rest, held = each(lambda one: 1 - one, p), each(np.less, p, self.floor, dtype=bool)
-        any_held = bool(held.any())
-        self._leverage(users[:0], items[:0])  # What is worked out once is so before threads ask for it.
-        leverage = filled(lambda at: rest[at] ** 3 * self._leverage(users[at], items[at]), len(log))
+        return _LogisticChange(self, log)
 
-        def change(slopes: Array | None, influence: Array) -> float:
-            def moving(at: slice) -> Array:
-                own = -influence[at] if slopes is None else slopes[at]
-                # Where the floor holds p still, nothing follows the coefficients.
-                return np.where(held[at], 0.0, own) if any_held else own
-
-            joint = self._by_coefficient(log, lambda at: rest[at] * influence[at])
-            if slopes is None and not any_held:
-                slope = tuple(-side for side in joint)
-            else:
-                slope = self._by_coefficient(log, lambda at: rest[at] * moving(at))
-            return quadratic_change(slope, joint, self._solve(slope), leverage, moving, influence)
-
-        return change
+    @property
+    @abstractmethod
+    def n_coefficients(self) -> int:
+        """How many there are, users' and items' constants included."""
 
     @abstractmethod
-    def _leverage(self, users: Positions, items: Positions) -> Array:
+    def leverage(self, users: Positions, items: Positions) -> Array:
         """Return the leverage of pairs, by the diagonal of the Hessian."""
 
     @abstractmethod
-    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
-        """Add values of rows, given part by part, up by coefficient: the transpose of the linear predictor."""
+    def by_coefficient(self, users: Positions, items: Positions, values: Array) -> Any:
+        """Add values of some pairs, shape (k, m), up by coefficient: the transpose of the linear predictor."""
 
     @abstractmethod
-    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Solve with the Hessian."""
+    def add(self, part: Any, sums: Array) -> None:
+        """Add what `by_coefficient` gave to sums of all coefficients, shape (k, n_coefficients)."""
+
+    @abstractmethod
+    def solve(self, side: Array) -> Array:
+        """Solve with the Hessian, shape (n_coefficients,)."""
+
+
+class _LogisticChange:
+    """What the coefficients' own error does: `quadratic_change` of sums over rows.
+
+    These are of slope and of influence, times the model's derivative.
+    """
+
+    def __init__(self, model: _Logistic, log: FeedbackLog) -> None:
+        self.model, self.log = model, log
+        users, items = log.users, log.items
+        self.p = filled(lambda at: model.unfloored(users[at], items[at]), len(log))
+        self.any_held = any(over_parts(lambda at: bool((self.p[at] < model.floor).any()), len(log), size=SHORT))
+        model.leverage(users[:1], items[:1])  # What is worked out once is so before threads ask for it.
+        self.leverage = filled(lambda at: (1 - self.p[at]) ** 3 * model.leverage(users[at], items[at]), len(log))
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> tuple[Any, Any, Array]:
+        model, pairs, p = self.model, (self.log.users[at], self.log.items[at]), self.p[at]
+        moving = own_slopes(slopes, influence)
+        if self.any_held:
+            # Where the floor holds p still, nothing follows the coefficients.
+            moving = np.where(p < model.floor, 0.0, moving)
+        joint = model.by_coefficient(*pairs, (1 - p) * influence)
+        plain = slopes is None and not self.any_held
+        slope = None if plain else model.by_coefficient(*pairs, (1 - p) * moving)
+        return joint, slope, of_themselves(moving, influence, self.leverage[at])
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        sums, itself, plain = np.zeros((2, count, self.model.n_coefficients)), np.zeros(count), False
+        for joint, slope, own in parts:
+            self.model.add(joint, sums[0])
+            plain = slope is None
+            if not plain:
+                self.model.add(slope, sums[1])
+            itself += own
+        both = zip(sums[0], -sums[0] if plain else sums[1], itself, strict=True)
+        return np.array([quadratic_change(c, a, self.model.solve(c), own) for a, c, own in both])
 
 
 class _TwoWay(_Logistic):
@@ -141,7 +166,11 @@ class _TwoWay(_Logistic):
         table = np.maximum(self.fitted.table, self.floor)
         return float(self.fitted.users.size @ (1 / table) @ self.fitted.items.size)
 
-    def _leverage(self, users: Positions, items: Positions) -> Array:
+    @property
+    def n_coefficients(self) -> int:
+        return sum(self.shape)
+
+    def leverage(self, users: Positions, items: Positions) -> Array:
         by_user, by_item = self._inverse_information
         return np.asarray(by_user[users] + by_item[items])
 
@@ -150,11 +179,14 @@ class _TwoWay(_Logistic):
         by_user, by_item = self.fitted.information()
         return 1 / by_user, 1 / by_item
 
-    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
-        return totals_by_pair(log.users, log.items, values, self.shape)
+    def by_coefficient(self, users: Positions, items: Positions, values: Array) -> PairTotals:
+        return PairTotals.of(users, items, values, self.shape[1])
 
-    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
-        return self.fitted.solve(*sides)
+    def add(self, part: PairTotals, sums: Array) -> None:
+        part.add_to(sums[:, : self.shape[0]], sums[:, self.shape[0] :])
+
+    def solve(self, side: Array) -> Array:
+        return np.concatenate(self.fitted.solve(side[: self.shape[0]], side[self.shape[0] :]))
 
 
 class _WithFeatures(_Logistic):
@@ -167,34 +199,39 @@ class _WithFeatures(_Logistic):
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         return np.asarray(expit(self.fitted.logits.cells(users, items)))
 
-    def _leverage(self, users: Positions, items: Positions) -> Array:
+    @property
+    def n_coefficients(self) -> int:
+        return len(self.fitted.coefficients)
+
+    def leverage(self, users: Positions, items: Positions) -> Array:
         return self.fitted.leverages.cells(users, items)
 
-    def _by_coefficient(self, log: FeedbackLog, values: Callable[[slice], Array]) -> tuple[Array, ...]:
-        return (self.fitted.adjoint(log.users, log.items, filled(values, len(log))),)
+    def by_coefficient(self, users: Positions, items: Positions, values: Array) -> Array:
+        return np.array([self.fitted.adjoint(users, items, line) for line in values])
 
-    def _solve(self, sides: tuple[Array, ...]) -> tuple[Array, ...]:
-        return (self.fitted.solve(*sides),)
+    def add(self, part: Array, sums: Array) -> None:
+        sums += part
+
+    def solve(self, side: Array) -> Array:
+        return self.fitted.solve(side)
 
 
-def quadratic_change(
-    slope: tuple[Array, ...],
-    joint: tuple[Array, ...],
-    solved: tuple[Array, ...],
-    leverage: Array,
-    slopes: Callable[[slice], Array],
-    influence: Array,
-) -> float:
+def quadratic_change(slope: Array, joint: Array, solved: Array, itself: float) -> float:
     r"""Return :math:`2 a^\top H^{-1} c + c^\top H^{-1} c` with each row's product with itself left out.
 
-    c and a are sums over rows of slope and influence times the model's derivative. As sums of squares of estimates
-    both forms are too large by what each row does to itself, (1 - p) times its product with itself, which would make
-    intervals too narrow where there are few rows a constant.
+    As sums of squares of estimates both forms are too large by what each row does to itself, (1 - p) times its product
+    with itself, which would make intervals too narrow where there are few rows a constant.
+
+    Parameters
+    ----------
+    slope, joint, solved
+        c, a and :math:`H^{-1} c`.
+    itself
+        By `of_themselves`.
     """
-    change = sum(float((2 * a + c) @ b) for a, b, c in zip(joint, solved, slope, strict=True))
+    return float((2 * joint + slope) @ solved) - itself
 
-    def itself(at: slice) -> float:
-        own = slopes(at)
-        return float(((2 * influence[at] + own) * own) @ leverage[at])
 
-    return change - float(sum(over_parts(itself, len(influence), size=SHORT)))
+def of_themselves(slopes: Array, influence: Array, leverage: Array) -> Array:
+    """Add up the products of some rows with themselves, of k estimates: shape (k,) of (k, m), (k, m) and (m,)."""
+    return np.asarray(((2 * influence + slopes) * slopes) @ leverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,14 +50,23 @@ class _Constant(Propensities):
         return np.full(np.broadcast_shapes(users.shape, items.shape), self.share)
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
-        information = log.n_cells * self.share * (1 - self.share)
+        return _ConstantChange(self.share, log.n_cells)
 
-        def change(slopes: Array | None, influence: Array) -> float:
-            joint = (1 - self.share) * float(influence.sum())
-            slope = -joint if slopes is None else (1 - self.share) * float(slopes.sum())
-            return 0.0 if information == 0 else (2 * slope * joint + slope**2) / information
 
-        return change
+class _ConstantChange:
+    """Of one share for all pairs: sums of slopes and of influences tell it."""
+
+    def __init__(self, share: float, n_cells: int) -> None:
+        self.share, self.information = share, n_cells * share * (1 - share)
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Array:
+        return np.array([own_slopes(slopes, influence).sum(axis=1), influence.sum(axis=1)])
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        slope, joint = (1 - self.share) * sum(parts, np.zeros((2, count)))
+        if self.information == 0:
+            return np.zeros(count)
+        return np.asarray((2 * slope * joint + slope**2) / self.information)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,12 +182,25 @@ class _NaiveBayes(Propensities):
         return observed_only(self.rows, users, items)
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
-        """Add what the unbiased sample leaves open of P(r), by the delta method; a p of 1 or on the floor stays."""
-        p = self.unfloored(log.users, log.items)
-        of_share = np.where(log.labels == 1, -1 / self.share, 1 / (1 - self.share))
-        of_share[(p < self.floor) | (p >= 1)] = 0.0
-        variance = self.share * (1 - self.share) / self.sample_size
-        return lambda slopes, influence: float(own_slopes(slopes, influence) @ of_share) ** 2 * variance
+        return _BayesChange(self, log)
+
+
+class _BayesChange:
+    """What the unbiased sample leaves open of P(r), by the delta method; a p of 1 or on the floor stays."""
+
+    def __init__(self, model: _NaiveBayes, log: FeedbackLog) -> None:
+        self.model, self.log = model, log
+
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Array:
+        model, log = self.model, self.log
+        p = model.unfloored(log.users[at], log.items[at])
+        of_share = np.where(log.labels[at] == 1, -1 / model.share, 1 / (1 - model.share))
+        of_share[(p < model.floor) | (p >= 1)] = 0.0
+        return np.asarray(own_slopes(slopes, influence) @ of_share)
+
+    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+        variance = self.model.share * (1 - self.model.share) / self.model.sample_size
+        return np.asarray(sum(parts, np.zeros(count)) ** 2 * variance)
 
 
 def log_with_rows(log: FeedbackLog) -> FeedbackLog:

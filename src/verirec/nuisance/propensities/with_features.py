@@ -87,10 +87,11 @@ class FeatureFit:
         from scipy.sparse import csr_array  # Takes long to import, and is not always needed.
 
         n_users, n_items = self.shape
-        by_user = csr_array((values, (users, items)), shape=self.shape) @ self.item_features
-        return np.concatenate(
-            [(self.user_features.T @ by_user).ravel(), totals(users, values, n_users), totals(items, values, n_items)]
-        )
+        # Of some rows of a log, few users have any.
+        own = slice(int(users.min()), int(users.max()) + 1)
+        matrix = csr_array((values, (users - own.start, items)), shape=(own.stop - own.start, n_items))
+        products = self.user_features[own].T @ (matrix @ self.item_features)
+        return np.concatenate([products.ravel(), totals(users, values, n_users), totals(items, values, n_items)])
 
     def over_grid(
         self,
