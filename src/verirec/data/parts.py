@@ -92,14 +92,14 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
 
 
 class PairTotals(NamedTuple):
-    """Sums of k numbers of some pairs, by user and by item.
+    """Sums over some pairs, by user and by item.
 
     Parameters
     ----------
     first
         The first user who has one of the pairs.
     by_user, by_item
-        Sums of the users from there on, shape (k, users), and of all items, (k, n_items).
+        Sums of the users from there on, and of all items, shape (n_items,).
     """
 
     first: int
@@ -114,22 +114,22 @@ class PairTotals(NamedTuple):
         values: npt.NDArray[np.float64],
         n_items: int,
     ) -> PairTotals:
-        """Add values up, shape (k, m) of m pairs; where these are in the order of their users, few users have some.
+        """Add values up, shape (m,) of m pairs; where these are in the order of their users, few users have some.
 
         Examples
         --------
-        >>> found = PairTotals.of(np.array([5, 6]), np.array([2, 2]), np.array([[1.0, 2.0]]), 3)
+        >>> found = PairTotals.of(np.array([5, 6]), np.array([2, 2]), np.array([1.0, 2.0]), 3)
         >>> found.first, found.by_user.tolist(), found.by_item.tolist()
-        (5, [[1.0, 2.0]], [[0.0, 0.0, 3.0]])
+        (5, [1.0, 2.0], [0.0, 0.0, 3.0])
         """
         first = int(users.min())
-        own, those, count = users.astype(np.intp) - first, items.astype(np.intp), int(users.max()) - first + 1
-        by_user = np.array([np.bincount(own, weights=line, minlength=count) for line in values])
-        return cls(first, by_user, np.array([np.bincount(those, weights=line, minlength=n_items) for line in values]))
+        by_user: npt.NDArray[Any] = np.bincount(users - first, weights=values)
+        by_item: npt.NDArray[Any] = np.bincount(items, weights=values, minlength=n_items)
+        return cls(first, by_user, by_item)
 
     def add_to(self, by_user: npt.NDArray[np.float64], by_item: npt.NDArray[np.float64]) -> None:
-        """Add these sums to those of all users and items, shapes (k, n_users) and (k, n_items)."""
-        by_user[:, self.first : self.first + self.by_user.shape[1]] += self.by_user
+        """Add these sums to those of all users and items, shapes (n_users,) and (n_items,)."""
+        by_user[self.first : self.first + len(self.by_user)] += self.by_user
         by_item += self.by_item
 
 

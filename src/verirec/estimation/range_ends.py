@@ -62,7 +62,8 @@ class LoggedLosses:
 
     def features(self, logits: Array, difference: Array) -> Array:
         """Return (1, z, d, d^2) of pairs, shape (m, 4)."""
-        return np.stack([np.ones_like(logits), logits, difference / self.scale, self.curve(difference)], axis=-1)
+        # Column after column: all that follows goes along these.
+        return np.stack([np.ones_like(logits), logits, difference / self.scale, self.curve(difference)]).T
 
 
 class _End(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import SHORT, each_part, parts_of
-from verirec.estimation.expansion import InfluenceExpansion
+from verirec.data.parts import each_part, parts_of
+from verirec.estimation.expansion import Effects, InfluenceExpansion
 from verirec.estimation.level_selection import variances
 from verirec.estimation.rows import RowPart, Rows
-from verirec.nuisance.propensities.base import own_slopes, parts_for_change
+from verirec.nuisance.propensities.base import parts_for_change
 
 Array = npt.NDArray[np.float64]
 
@@ -85,11 +85,16 @@ def _over_rows(found: Sequence[Expanded]) -> list[_RowSums]:
     weighted = [number for number, one in enumerate(found) if not one.expansion.as_sample]
     change, sums = pairs.variance_change, np.zeros((len(found), 3))
 
-    def visit(at: slice) -> tuple[Array, Any]:
-        of_part, influence, slopes = _visited(found, at)
-        if not weighted:
-            return of_part, None
-        return of_part, change.of_part(at, None if slopes is None else slopes[weighted], influence[weighted])
+    def visit(at: slice) -> tuple[list[tuple[float, ...]], list[Any]]:
+        parts: dict[int, RowPart] = {}
+        of_rows, of_change = [], []
+        for linearised, rows, _ in found:
+            part = parts.setdefault(id(linearised.rows), linearised.rows.part(at))
+            effects = linearised.effects(part)
+            of_rows.append(_sums(part, effects, rows))
+            if not linearised.as_sample:
+                of_change.append(change.of_part(at, effects.p_slopes, effects.influence))
+        return of_rows, of_change
 
     def changes() -> Iterator[Any]:
         for of_part, of_change in each_part(visit, len(pairs.log), size=parts_for_change(pairs.log)):
@@ -104,25 +109,10 @@ def _over_rows(found: Sequence[Expanded]) -> list[_RowSums]:
     return [_RowSums(*map(float, own)) for own in np.column_stack([sums, by_change])]
 
 
-def _visited(found: Sequence[Expanded], at: slice) -> tuple[Array, Array, Array | None]:
-    """Return sums over some rows, shape (k, 3), their influences and, if any has its own, slopes by log p, (k, m)."""
-    length = at.stop - at.start
-    influence, slopes = np.empty((len(found), length)), np.empty((len(found), length))
-    sums, plain = np.zeros((len(found), 3)), True
-    for inside in parts_of(length, size=SHORT):
-        some = slice(at.start + inside.start, at.start + inside.stop)
-        parts: dict[int, RowPart] = {}
-        for number, (linearised, rows, _) in enumerate(found):
-            part = parts.setdefault(id(linearised.rows), linearised.rows.part(some))
-            effects = linearised.effects(part)
-            influence[number, inside] = effects.influence
-            plain = plain and (effects.p_slopes is None or linearised.as_sample)
-            if not plain:
-                slopes[number, inside] = own_slopes(effects.p_slopes, effects.influence)
-            squares = effects.influence**2
-            if part.by_level is not None:
-                sums[number] += squares.sum(), *variances(part, effects)
-            else:
-                noise = part.p @ rows.labels.noise_variance(some, effects.label_slopes)
-                sums[number] += squares.sum(), (1 - part.p) @ squares, noise
-    return sums, influence, None if plain else slopes
+def _sums(part: RowPart, effects: Effects, rows: Rows) -> tuple[float, ...]:
+    """Return what some rows add to all but the change."""
+    squares = effects.influence**2
+    if part.by_level is not None:
+        return squares.sum(), *variances(part, effects)
+    noise = part.p @ rows.labels.noise_variance(part.at, effects.label_slopes)
+    return squares.sum(), float((1 - part.p) @ squares), float(noise)

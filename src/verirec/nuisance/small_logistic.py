@@ -14,7 +14,9 @@ from verirec.data.parts import SHORT, over_parts
 Array = npt.NDArray[np.float64]
 
 _STEPS: Final = 50
-_TOLERANCE: Final = 1e-9
+_NEAR: Final = 1e-5
+"""A step so short is the last one, and what is left after it of the order of its square; the loss, a sum over all rows,
+would not tell it from none."""
 _GLANCE: Final = 1 << 20
 """Rows of a long log from which a first guess is made: what is left to do with all of them is a step or two."""
 _SIZES: Final = tuple(0.5**halvings for halvings in range(40))
@@ -138,8 +140,8 @@ def _newton(at: Callable[[Array], _State], found: Array) -> tuple[Array, Array]:
     here = at(found)
     for _ in range(_STEPS):
         step = np.linalg.solve(here.bend, here.slope)
-        if np.abs(step).max() < _TOLERANCE:
-            break
+        if np.abs(step).max() < _NEAR:
+            return found + step, here.bend
         # Far from the optimum a whole step can lead away from it: half of it, and so on, until the loss falls.
         tried = ((size, at(found + size * step)) for size in _SIZES)
         size, there = next(((size, state) for size, state in tried if state.loss < here.loss), (0.0, here))

@@ -202,7 +202,7 @@ class DeltaLine:
         information = self.selection.fitted.information()
         leverage = rest * (1 / information[0][self.users] + 1 / information[1][self.log.items])
         selection = float((1 - self.chances) @ influence**2)
-        itself = float(of_themselves(moved.slopes, rest * influence, leverage))
+        itself = of_themselves(moved.slopes, rest * influence, leverage)
         slope, joint_sums, solved = (np.concatenate(sides) for sides in (moved.sums, joint, moved.solved))
         change = quadratic_change(slope, joint_sums, solved, itself)
         by_label = self.weights.by_label * difference

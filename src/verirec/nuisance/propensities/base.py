@@ -22,17 +22,17 @@ Array = npt.NDArray[np.float64]
 
 
 class VarianceChange(Protocol):
-    """What estimating propensities adds to the variances of k estimates: from sums over a log's rows, in parts."""
+    """What estimating propensities adds to the variances of estimates: from sums over a log's rows, in parts."""
 
     def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Any:
-        """Return the sums of m rows, from slopes and influence of shape (k, m).
+        """Return the sums of some rows, from slopes and influence of an estimate, shape (m,).
 
         Slopes of `None` are minus the influence: so they are of whatever counts a row by 1/p and by nothing else.
         """
         ...
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
-        """Take the sums of all parts, in order, and return the changes of `count` estimates, shape (k,)."""
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
+        """Take the sums of all parts, in order, one for each of k estimates, and return their changes, shape (k,)."""
         ...
 
 
@@ -42,7 +42,7 @@ class NoChange:
     def of_part(self, at: slice, slopes: Array | None, influence: Array) -> None:
         """There is nothing to add up."""
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
         """Return zeros."""
         for _ in parts:
             pass
@@ -129,7 +129,7 @@ class Propensities(CellValues):
         """
         change = self.variance_changes(log)
         parts = (
-            change.of_part(at, None if slopes is None else slopes[None, at], influence[None, at])
+            [change.of_part(at, None if slopes is None else slopes[at], influence[at])]
             for at in parts_of(len(log), size=parts_for_change(log))
         )
         return float(change.of_sums(parts, 1)[0])
@@ -279,7 +279,7 @@ class _ApartChange:
         steeper = self.apart.cells(*pairs) / self.apart.whole.cells(*pairs)
         return self.of_whole.of_part(at, steeper * own_slopes(slopes, influence), influence)
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
         return self.of_whole.of_sums(parts, count)
 
 

@@ -95,11 +95,11 @@ class _Logistic(Propensities):
 
     @abstractmethod
     def by_coefficient(self, users: Positions, items: Positions, values: Array) -> Any:
-        """Add values of some pairs, shape (k, m), up by coefficient: the transpose of the linear predictor."""
+        """Add values of some pairs, shape (m,), up by coefficient: the transpose of the linear predictor."""
 
     @abstractmethod
     def add(self, part: Any, sums: Array) -> None:
-        """Add what `by_coefficient` gave to sums of all coefficients, shape (k, n_coefficients)."""
+        """Add what `by_coefficient` gave to sums of all coefficients, shape (n_coefficients,)."""
 
     @abstractmethod
     def solve(self, side: Array) -> Array:
@@ -120,27 +120,30 @@ class _LogisticChange:
         model.leverage(users[:1], items[:1])  # What is worked out once is so before threads ask for it.
         self.leverage = filled(lambda at: (1 - self.p[at]) ** 3 * model.leverage(users[at], items[at]), len(log))
 
-    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> tuple[Any, Any, Array]:
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> tuple[Any, Any, float]:
         model, pairs, p = self.model, (self.log.users[at], self.log.items[at]), self.p[at]
         moving = own_slopes(slopes, influence)
         if self.any_held:
             # Where the floor holds p still, nothing follows the coefficients.
             moving = np.where(p < model.floor, 0.0, moving)
-        joint = model.by_coefficient(*pairs, (1 - p) * influence)
+        rest = 1 - p
+        joint = model.by_coefficient(*pairs, rest * influence)
         plain = slopes is None and not self.any_held
-        slope = None if plain else model.by_coefficient(*pairs, (1 - p) * moving)
+        slope = None if plain else model.by_coefficient(*pairs, rest * moving)
         return joint, slope, of_themselves(moving, influence, self.leverage[at])
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
-        sums, itself, plain = np.zeros((2, count, self.model.n_coefficients)), np.zeros(count), False
-        for joint, slope, own in parts:
-            self.model.add(joint, sums[0])
-            plain = slope is None
-            if not plain:
-                self.model.add(slope, sums[1])
-            itself += own
-        both = zip(sums[0], -sums[0] if plain else sums[1], itself, strict=True)
-        return np.array([quadratic_change(c, a, self.model.solve(c), own) for a, c, own in both])
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
+        joints, slopes = np.zeros((2, count, self.model.n_coefficients))
+        itself, plain = np.zeros(count), np.zeros(count, bool)
+        for number, (joint, slope, own) in (one for part in parts for one in enumerate(part)):
+            self.model.add(joint, joints[number])
+            plain[number] = slope is None
+            if slope is not None:
+                self.model.add(slope, slopes[number])
+            itself[number] += own
+        slopes[plain] = -joints[plain]
+        sums = zip(slopes, joints, itself, strict=True)
+        return np.array([quadratic_change(c, a, self.model.solve(c), own) for c, a, own in sums])
 
 
 class _TwoWay(_Logistic):
@@ -207,7 +210,7 @@ class _WithFeatures(_Logistic):
         return self.fitted.leverages.cells(users, items)
 
     def by_coefficient(self, users: Positions, items: Positions, values: Array) -> Array:
-        return np.array([self.fitted.adjoint(users, items, line) for line in values])
+        return self.fitted.adjoint(users, items, values)
 
     def add(self, part: Array, sums: Array) -> None:
         sums += part
@@ -232,6 +235,6 @@ def quadratic_change(slope: Array, joint: Array, solved: Array, itself: float) -
     return float((2 * joint + slope) @ solved) - itself
 
 
-def of_themselves(slopes: Array, influence: Array, leverage: Array) -> Array:
-    """Add up the products of some rows with themselves, of k estimates: shape (k,) of (k, m), (k, m) and (m,)."""
-    return np.asarray(((2 * influence + slopes) * slopes) @ leverage)
+def of_themselves(slopes: Array, influence: Array, leverage: Array) -> float:
+    """Add up the products of some rows with themselves, shape (m,) each."""
+    return float(((2 * influence + slopes) * slopes) @ leverage)

@@ -59,11 +59,11 @@ class _ConstantChange:
     def __init__(self, share: float, n_cells: int) -> None:
         self.share, self.information = share, n_cells * share * (1 - share)
 
-    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Array:
-        return np.array([own_slopes(slopes, influence).sum(axis=1), influence.sum(axis=1)])
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> tuple[float, float]:
+        return float(own_slopes(slopes, influence).sum()), float(influence.sum())
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
-        slope, joint = (1 - self.share) * sum(parts, np.zeros((2, count)))
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
+        slope, joint = (1 - self.share) * sum(map(np.array, parts), np.zeros((count, 2))).T
         if self.information == 0:
             return np.zeros(count)
         return np.asarray((2 * slope * joint + slope**2) / self.information)
@@ -191,16 +191,16 @@ class _BayesChange:
     def __init__(self, model: _NaiveBayes, log: FeedbackLog) -> None:
         self.model, self.log = model, log
 
-    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> Array:
+    def of_part(self, at: slice, slopes: Array | None, influence: Array) -> float:
         model, log = self.model, self.log
         p = model.unfloored(log.users[at], log.items[at])
         of_share = np.where(log.labels[at] == 1, -1 / model.share, 1 / (1 - model.share))
         of_share[(p < model.floor) | (p >= 1)] = 0.0
-        return np.asarray(own_slopes(slopes, influence) @ of_share)
+        return float(own_slopes(slopes, influence) @ of_share)
 
-    def of_sums(self, parts: Iterator[Any], count: int) -> Array:
+    def of_sums(self, parts: Iterator[list[Any]], count: int) -> Array:
         variance = self.model.share * (1 - self.model.share) / self.model.sample_size
-        return np.asarray(sum(parts, np.zeros(count)) ** 2 * variance)
+        return np.asarray(sum(map(np.array, parts), np.zeros(count)) ** 2 * variance)
 
 
 def log_with_rows(log: FeedbackLog) -> FeedbackLog:
