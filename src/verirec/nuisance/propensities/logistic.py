@@ -186,7 +186,7 @@ class _TwoWay(_Logistic):
         return PairTotals.of(users, items, values, self.shape[1])
 
     def add(self, part: PairTotals, sums: Array) -> None:
-        part.add_to(sums[:, : self.shape[0]], sums[:, self.shape[0] :])
+        part.add_to(sums[: self.shape[0]], sums[self.shape[0] :])
 
     def solve(self, side: Array) -> Array:
         return np.concatenate(self.fitted.solve(side[: self.shape[0]], side[self.shape[0] :]))
