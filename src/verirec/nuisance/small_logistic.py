@@ -14,7 +14,7 @@ from verirec.data.parts import SHORT, over_parts
 Array = npt.NDArray[np.float64]
 
 _STEPS: Final = 50
-_NEAR: Final = 1e-5
+_NEAR: Final = 1e-6
 """A step so short is the last one, and what is left after it of the order of its square; the loss, a sum over all rows,
 would not tell it from none."""
 _GLANCE: Final = 1 << 20
@@ -79,8 +79,8 @@ def fit_small(
     def at(coefficients: Array) -> _State:
         return _penalised(_sums(rows, offset, coefficients), coefficients, prior, penalty)
 
-    found, bend = _newton(at, prior.astype(np.float64))
-    return SmallFit(found, np.asarray(np.linalg.inv(bend), np.float64), expit(offset + features @ found))
+    found, _ = _newton(at, prior.astype(np.float64))
+    return SmallFit(found, np.asarray(np.linalg.inv(at(found).bend), np.float64), expit(offset + features @ found))
 
 
 def fit_small_parts(rows: Callable[[slice], SmallRows], length: int, prior: Array) -> tuple[Array, Array]:
@@ -136,7 +136,7 @@ def _penalised(sums: _State, coefficients: Array, prior: Array, penalty: Array |
 
 
 def _newton(at: Callable[[Array], _State], found: Array) -> tuple[Array, Array]:
-    """Go to the smallest loss; return the coefficients and the curvature there."""
+    """Go to the smallest loss; return the coefficients, and the curvature there or a last short step before."""
     here = at(found)
     for _ in range(_STEPS):
         step = np.linalg.solve(here.bend, here.slope)
