@@ -22,6 +22,14 @@ def test_results_are_in_the_order_of_the_parts(threads):
     assert list(mapped(lambda part: part**2, range(50), threads=threads)) == [part**2 for part in range(50)]
 
 
+def test_few_parts_are_worked_on_before_their_turn():
+    begun = []
+    results = mapped(lambda part: begun.append(part), range(1_000), threads=2)
+    next(results)
+    assert len(begun) < 50
+    assert len(list(results)) == 999
+
+
 def test_no_parts_give_no_results():
     assert list(mapped(len, [])) == []
 
