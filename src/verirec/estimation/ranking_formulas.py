@@ -89,7 +89,7 @@ def mean_items(pairs: LoggedPairs) -> float:
 
 
 def at_depth(depth: int, found: Places, pairs: LoggedPairs) -> dict[str, Metric]:
-    """Return the metrics at a depth as functions of the rows of some pairs; what no label changes is worked out once."""
+    """Return the metrics at a depth as functions of rows of these pairs; what no label changes is worked out once."""
     log, count = pairs.log, min(depth, pairs.log.n_items)
 
     @cache
