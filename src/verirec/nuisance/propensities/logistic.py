@@ -141,9 +141,12 @@ class _LogisticChange:
             if slope is not None:
                 self.model.add(slope, slopes[number])
             itself[number] += own
-        slopes[plain] = -joints[plain]
-        sums = zip(slopes, joints, itself, strict=True)
-        return np.array([quadratic_change(c, a, self.model.solve(c), own) for c, a, own in sums])
+        # One after the other: sums of all coefficients take room.
+        changes = []
+        for number, joint in enumerate(joints):
+            slope = -joint if plain[number] else slopes[number]
+            changes.append(quadratic_change(slope, joint, self.model.solve(slope), itself[number]))
+        return np.array(changes)
 
 
 class _TwoWay(_Logistic):
