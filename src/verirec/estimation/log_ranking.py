@@ -23,7 +23,6 @@ from verirec.estimation.places import judged_users, places
 from verirec.estimation.ranking_formulas import Metric, at_depth, auc, auc_by_rates, largest
 from verirec.estimation.rows import LoggedPairs, Rows
 from verirec.estimation.score_classes import ScoreClasses
-from verirec.estimation.variance import TOGETHER, Expanded
 from verirec.exceptions import MisfitWarning, NoiseRateError, OverlapWarning, warn_caller
 from verirec.losses import NoiseRates, NoiseRegion
 
@@ -101,17 +100,14 @@ _Asked = tuple[Rates | None, list[str]]
 def _estimated(
     points: Sequence[_Asked], formulas: dict[str, Metric], plain: Rows, level: float, facts: dict[str, Any]
 ) -> list[dict[str, Estimate]]:
-    """Estimate metrics at each of some noise rates, some of them at once; NDCG is left out where DCG is asked for."""
+    """Estimate metrics at each of some noise rates, all of them at once; NDCG is left out where DCG is asked for."""
+    expanded = []
     with one_product_thread():
-        found: list[Estimate] = []
-        waiting: list[Expanded] = []
         for rates, names in points:
             rows = plain if rates is None else plain.with_labels(plain.pairs.labels(rates))
             _refuse_one_class(rows)
-            waiting += [expand_metric(formulas[name], rows) for name in _apart_from_ndcg(names)]
-            if len(waiting) >= TOGETHER:
-                found, waiting = found + normal_estimates(waiting, level, facts), []
-        found += normal_estimates(waiting, level, facts)
+            expanded += [expand_metric(formulas[name], rows) for name in _apart_from_ndcg(names)]
+        found = normal_estimates(expanded, level, facts)
     estimates = iter(found)
     return [{name: next(estimates) for name in _apart_from_ndcg(names)} for _, names in points]
 
