@@ -43,7 +43,8 @@ def test_frames_and_files_keep_levels(tmp_path):
     assert log.label_values.tolist() == [5, 2.5, 1]
     frame.to_csv(tmp_path / "ratings.csv", index=False)
     assert vr.read_log(tmp_path / "ratings.csv", levels=[1, 2.5, 5]).equals(log)
-    again = vr.FeedbackLog.from_frame(log.to_frame(), rating="label", levels=log.levels)
+    assert log.to_frame()["rating"].tolist() == log.label_values.tolist()
+    again = vr.FeedbackLog.from_frame(log.to_frame(), levels=log.levels)
     assert again.equals(log)
 
 

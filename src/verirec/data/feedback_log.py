@@ -427,7 +427,10 @@ class FeedbackLog:
         return self.with_labels(rates.observe(self.labels, uniforms))
 
     def to_arrow(self) -> pa.Table:
-        """Return the log as an Arrow table with the users' own ids: user, item, label and whatever else it has."""
+        """Return the log as an Arrow table with the users' own ids: user, item, label and whatever else it has.
+
+        Where the log keeps its levels, label and rating both hold their values.
+        """
         columns = {
             "user": self.user_ids.arrow(self.users),
             "item": self.item_ids.arrow(self.items),
@@ -436,6 +439,8 @@ class FeedbackLog:
         for name, field in (FIELD_OF_ROLE | {"rating": "ratings"}).items():
             if getattr(self, field) is not None:
                 columns[name] = pa.array(getattr(self, field))
+        if self.levels is not None:
+            columns["rating"] = columns["label"]
         return pa.table(columns)
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
