@@ -5,7 +5,8 @@
 By survey: worlds whose selection depends on taste (selectivity 0, 2, 4), and KuaiRec's complete block (a random 200 x
 500 of it at a time, 5% positives) with taste-driven selection (delta 0, 1, 2). What people log is not taken at its
 word in any of them. Surveys of all pairs, uniform, weighted or clustered, tell AUC; those of top pairs NDCG@5 and
-Precision@5. By the log: worlds with propensities given, whose metrics are near the ends of their range.
+Precision@5; those that a plan chooses for two rankings, and those of all pairs, tell their difference. By the log:
+worlds with propensities given, whose metrics are near the ends of their range.
 """
 
 from __future__ import annotations
@@ -135,6 +136,29 @@ def surveys_of_tops(name: str, seed: int, data: str | None) -> list[Result]:
     return found
 
 
+def differences(name: str, seed: int, data: str | None) -> list[Result]:
+    """Compare two rankings: by top pairs that a plan chooses, and by pairs of all, which tell recall too."""
+    truth, scores, log = surveyed_world(name, seed, data)
+    other = scores + 1.5 * np.random.default_rng([seed, 2]).normal(size=scores.shape)
+    both = [true_values(truth, one) for one in (scores, other)]
+    values, found = {metric: both[0][metric] - both[1][metric] for metric in both[0]}, []
+    even = np.ones_like(scores)
+    for draw in range(PER_WORLD):
+        one: Result = {}
+        surveys = {}
+        for size in SIZES[:2]:
+            plan = vr.plan_labels(log, [scores, other], budget=size, purpose="ndcg@5", random_state=1_000 * seed + draw)
+            surveys["planned", str(size)] = plan.survey(truth[plan.users, plan.items])
+        surveys["uniform", "3000"] = survey_of(truth, even, 3_000, np.random.default_rng([seed, draw, 3]))
+        for (design, size), survey in surveys.items():
+            result = vr.compare_rankings(scores, other, log, survey=survey)
+            names = ("ndcg@5", "precision@5", *(["recall@5"] if design == "uniform" else []))
+            for metric, told in held(result, values, names):
+                one[name, design, size, f"{metric}, difference"] = told
+        found.append(one)
+    return found
+
+
 def by_log(name: str, seed: int, data: str | None) -> list[Result]:
     """Judge by a log with propensities and noise rates given."""
     rates = RATES if name in ("half logged", "sparse") else vr.NoiseRates(0.1, 0.02)
@@ -152,7 +176,12 @@ def by_log(name: str, seed: int, data: str | None) -> list[Result]:
     return [{(name, "log", "", metric): told for metric, told in held(found, values, tuple(values), "log")}]
 
 
-PARTS = {"survey": (surveys_of_all, WORLDS), "top": (surveys_of_tops, WORLDS), "log": (by_log, LOGS)}
+PARTS = {
+    "survey": (surveys_of_all, WORLDS),
+    "top": (surveys_of_tops, WORLDS),
+    "difference": (differences, WORLDS),
+    "log": (by_log, LOGS),
+}
 
 
 def run(task: tuple[str, str, int, str | None]) -> list[Result]:

@@ -20,6 +20,7 @@ from verirec.estimation import (
     EstimateRange,
     Estimates,
     SelectionStrength,
+    compare_rankings,
     estimate_ranking,
     selection_strength,
 )
@@ -69,6 +70,8 @@ class Evidence:
         Rates, or a region of them.
     survey
         True labels of random pairs, if there are any.
+    best
+        True labels of pairs among their users' best, which tell rankings alone, if there are any.
     selection
         How strongly taste may decide what is logged.
     audit
@@ -98,6 +101,7 @@ class Evidence:
     seed: Any
     depth: int = 5
     clicks: bool = False
+    best: SurveySample | None = None
 
     @property
     def basis(self) -> Basis:
@@ -198,25 +202,30 @@ class Evidence:
             )
         return None
 
-    def ranking(self, scores: PredictionsLike) -> Estimates | None:
-        """Estimate how well scores of all pairs rank; nothing where weights, rates or too few rows forbid it."""
+    def ranking(self, *scores: PredictionsLike) -> Estimates | None:
+        """Estimate how well scores of all pairs rank, or by how much better the first of two does.
+
+        Nothing where weights, rates, too few rows, or a survey of other pairs forbid it.
+        """
         if self.pairs.log.weights is not None:
             return None
         with warnings.catch_warnings(), suppress(NoiseRateError, SurveyError, EmptyLogError, LabelError):
             # The page says which metrics rest on the log; each has its source in the summary.
             warnings.simplefilter("ignore", SurveyWarning)
-            return estimate_ranking(
-                scores,
+            judged: Any = estimate_ranking if len(scores) == 1 else compare_rankings
+            found: Estimates = judged(
+                *scores,
                 self.pairs.log,
                 propensities=self.pairs.propensities,
                 noise_rates=self.noise,
                 audit=None if self.judging.audited is None else self.audit,
-                survey=self.survey,
+                survey=self.survey if self.best is None else self.best,
                 exclude=self.exclude,
                 k=self.depth,
                 confidence=self.confidence,
                 max_scores=None if self.sample is None else _RANKED * self.sample,
             )
+            return found
         # The conclusions say that the rates do not fit, and a warning that few rows are left.
         return None
 

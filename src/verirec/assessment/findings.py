@@ -43,6 +43,8 @@ class AssessedRecommender:
         Estimates of how well it ranks; `None` without scores of all pairs.
     covered
         Logged pairs that its predictions cover and that it was judged on, where these are not for all pairs.
+    lists
+        Whether it is top-k lists, which have no losses.
     """
 
     estimates: Estimates | None
@@ -51,6 +53,48 @@ class AssessedRecommender:
     selection_only: str
     ranking: Estimates | None = None
     covered: int | None = None
+    lists: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class RankingComparison:
+    """Two recommenders, and how much better the first one ranks.
+
+    Parameters
+    ----------
+    estimates
+        The differences, first minus second, by metric.
+    metric
+        The one that decides.
+    basis
+        What they rest on.
+    lacking
+        Why nothing is established whatever the interval says, as a sentence; empty if nothing is lacking.
+    """
+
+    first: str
+    second: str
+    estimates: Estimates
+    metric: str
+    basis: Basis
+    lacking: str = ""
+
+    @property
+    def deciding(self) -> Estimate | EstimateRange:
+        """The difference that decides."""
+        found: Estimate | EstimateRange = self.estimates[self.metric]
+        return found
+
+    @property
+    def established(self) -> str | None:
+        """The one that ranks better, if that leaves no doubt."""
+        low, high = self.deciding.interval
+        return None if self.lacking else self.first if low > 0 else self.second if high < 0 else None
+
+    @property
+    def other(self) -> str:
+        """The one that is not established to rank better."""
+        return self.second if self.established == self.first else self.first
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +217,12 @@ class Findings:
         Rates or a region, and where they come from; of levels, a matrix, or `None` where nothing tells it.
     selection, survey
         How strongly taste may decide what is logged, and the survey, if there is one.
+    best
+        A survey of pairs among their users' best, which tells rankings alone.
+    ranking_comparisons
+        Every two of which the survey, or known propensities, tell which one ranks better.
+    depth
+        Of the ranking metrics.
     strength
         How much more readily people log what they like, where a survey tells.
     basis
@@ -246,4 +296,7 @@ class Findings:
     searches: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     errors: WhoErrs | None = None
     stars: Stars | None = None
+    best: SurveySample | None = None
+    ranking_comparisons: tuple[RankingComparison, ...] = ()
+    depth: int = 5
     origin: Origin = field(default_factory=Origin)

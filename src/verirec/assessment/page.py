@@ -55,6 +55,7 @@ def assessment_page(found: Findings, template: str = "assessment.html", **more: 
         unsettled=next((name for name in _metrics(found) if name.startswith("ndcg")), "")
         if any(one is None for row in rankings.values() for one in row)
         else "",
+        title=_title,
         metrics=[_title(name) for name in _metrics(found)],
         version=verirec.__version__,
         date=date.today().isoformat(),
@@ -108,7 +109,7 @@ def _rankings(found: Findings) -> dict[str, list[Estimate | EstimateRange | None
     """
     metrics = _metrics(found)
     return {
-        name: [_settled(one.ranking[metric], found.basis) for metric in metrics]
+        name: [_settled(one.ranking[metric], "survey" if found.best is not None else found.basis) for metric in metrics]
         for name, one in found.recommenders.items()
         if one.ranking is not None
     }

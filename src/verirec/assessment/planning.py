@@ -35,6 +35,9 @@ def propose(predictions: Mapping[str, PredictionsLike], judged: Judged, evidence
             return _planned(both, telling_width(contest), "difference", evidence)
         if whole:
             return _planned({name: predictions[name] for name in whole}, HALF_WIDTH, "level", evidence)
+        if any(one.ranking is not None for one in judged.recommenders.values()):
+            # The conclusions say what to ask about rankings.
+            return None
         options = {"confidence": evidence.confidence, "random_state": evidence.seed}
         return plan_labels(evidence.pairs.log, half_width=HALF_WIDTH, **options)
     return None

@@ -96,6 +96,7 @@ def prepare(
     method = checked_calibration(wishes.calibrate)
     refuse_taken(methods, predictions)
     whole = self_selected(log)
+    best, labels = rankings_only(labels)
     surveyed = labels.survey is not None or len(whole) < len(log)
     clicks = has_clicks_alone(whole if surveyed else judgeable(whole))
     progress("Learning how likely pairs are to be logged")
@@ -118,6 +119,7 @@ def prepare(
         audit=audit,
         noise=noise,
         survey=survey,
+        best=best,
         exclude=exclude,
         lacking="" if survey is None else lacking_of(survey, pairs.log, exclude),
         clicks=clicks,
@@ -158,6 +160,13 @@ def check_labels(labels: Labels, log: FeedbackLog) -> None:
     if labels.audit is not None and labels.rates is not None:
         raise ParameterError("give an audit or noise_rates: one of the two")
     check_errors(labels.errors, log, labels.audit)
+
+
+def rankings_only(labels: Labels) -> tuple[SurveySample | None, Labels]:
+    """Return a survey of pairs among their users' best, which tells rankings and no losses, and the labels without."""
+    if labels.survey is None or not labels.survey.best:
+        return None, labels
+    return labels.survey, labels._replace(survey=None)
 
 
 def survey_of(survey: SurveySample | None, log: FeedbackLog) -> SurveySample | None:

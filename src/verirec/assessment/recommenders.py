@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from verirec.assessment.evidence import Evidence
-from verirec.assessment.findings import AssessedRecommender, Basis, Comparison
-from verirec.data.predictions import PredictionsLike
+from verirec.assessment.findings import AssessedRecommender, Basis, Comparison, RankingComparison
+from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation import Estimates
 from verirec.estimation.calibration import are_probabilities
 from verirec.estimation.catalogue import chosen
@@ -26,6 +26,8 @@ from verirec.exceptions import PredictionError, naming
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
 """Estimators for predictions of the logged pairs only."""
+MOST_RANKED: Final = 12
+"""Comparisons of two rankings that are made: each walks over both."""
 ON_ALL: Final = ("naive", "snips", "dr", "ome", "ome-snips", "ome-dr")
 """Estimators for predictions of all pairs."""
 
@@ -57,6 +59,7 @@ class Judged:
     recommenders: dict[str, AssessedRecommender]
     comparisons: list[Comparison]
     incomparable: list[tuple[str, str]]
+    ranking_comparisons: tuple[RankingComparison, ...]
     problems: dict[str, EstimationProblem]
     """Of those that were judged on all pairs."""
 
@@ -80,7 +83,14 @@ def judge_all(
         progress(f"Judging {name}")
         with naming(name):
             if not _has_losses(given, evidence):
-                recommenders[name] = AssessedRecommender(None, "", "", "", evidence.ranking(given))
+                recommenders[name] = AssessedRecommender(
+                    None,
+                    "",
+                    "",
+                    "",
+                    evidence.ranking(given),
+                    lists=as_predictions(given, *evidence.pairs.log.shape).ranks_only,
+                )
                 continue
             entrants[name] = _entrant(given, parts, evidence)
             by_log[name] = entrants[name].judged_by_log(evidence)
@@ -96,7 +106,31 @@ def judge_all(
         comparisons.append(_compared(first, second, entrants, firmest, evidence))
     whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole and not evidence.clicks}
     ordered = {name: recommenders[name] for name in predictions}
-    return Judged(ordered, comparisons, incomparable, whole)
+    return Judged(ordered, comparisons, incomparable, _rankings_compared(predictions, ordered, evidence), whole)
+
+
+def _rankings_compared(
+    predictions: Mapping[str, PredictionsLike], judged: Mapping[str, AssessedRecommender], evidence: Evidence
+) -> tuple[RankingComparison, ...]:
+    """Compare rankings that a survey tells, or that known propensities tell where there are no losses to compare."""
+    metric = f"ndcg@{evidence.depth}"
+    asked = evidence.survey if evidence.best is None else evidence.best
+    if asked is None and evidence.basis == "range":
+        return ()
+    told = [
+        name
+        for name, one in judged.items()
+        if one.ranking is not None
+        and (one.ranking[metric].diagnostics.get("source") == "survey" if asked is not None else one.estimates is None)
+    ]
+    found = []
+    for first, second in list(combinations(told, 2))[:MOST_RANKED]:
+        estimates = evidence.ranking(predictions[first], predictions[second])
+        if estimates is not None and metric in estimates:
+            basis: Basis = evidence.basis if asked is None else "survey"
+            lacking = "" if asked is None else asked.lacking
+            found.append(RankingComparison(first, second, estimates, metric, basis, lacking))
+    return tuple(found)
 
 
 def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:

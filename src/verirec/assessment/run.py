@@ -87,7 +87,8 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         Who errs, as in `estimate`, from the audit. Without it an audit of 50 pairs of each class shows how often labels
         are wrong along a score.
     survey
-        True labels of random pairs.
+        True labels of random pairs; or of pairs among their users' best, as a plan for NDCG chooses them (`best=True`),
+        which tell rankings, and leave all else as it is without a survey.
     selection
         How strongly taste may decide what is logged, where nothing else decides; by default `SelectionRange(0, 3)`.
     hold_out, train
@@ -199,6 +200,9 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         calibrated_by_survey=found.calibrated_by_survey,
         searches=found.searches,
         errors=found.errors,
+        best=evidence.best,
+        ranking_comparisons=judged.ranking_comparisons,
+        depth=evidence.depth,
     )
 
 

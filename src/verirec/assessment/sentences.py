@@ -8,6 +8,7 @@ from verirec.assessment.constants import constant_loss
 from verirec.assessment.findings import Basis, Comparison, Findings
 from verirec.assessment.level_sentences import about_asking, about_levels_alone, about_noise
 from verirec.assessment.range_sentences import MOST_NAMED, about_the_log_alone, listed, measured, open_from, supposed
+from verirec.assessment.ranking_sentences import about_rankings, lists_alone
 from verirec.estimation import Estimate, EstimateRange
 from verirec.estimation.overlap import OF_WEIGHTED
 from verirec.estimation.sensitivity import MOST_GAMMA
@@ -37,6 +38,7 @@ def conclusions(found: Findings) -> list[str]:
     return [
         *_about_rates_that_do_not_fit(found),
         *(about_the_log_alone(found) if found.stars is None else about_levels_alone(found)),
+        *about_rankings(found),
         *_about_the_best(found),
         *_verdicts(found),
         *_about_levels(found),
@@ -222,7 +224,8 @@ def _about_conditions(found: Findings) -> list[str]:
         if factors and min(factors) > MOST_GAMMA and found.stars is None:
             said[-1] += f" No verdict would change if the odds of being logged were off by a factor of {MOST_GAMMA:g}."
     strangers = [name for name, one in found.recommenders.items() if name not in found.trained]
-    if strangers and rests != {"survey"}:
+    ranked_alone = found.basis == "range" and all(one.estimates is None for one in found.recommenders.values())
+    if strangers and rests != {"survey"} and not ranked_alone:
         said.append(
             f"And if {listed(strangers[:MOST_NAMED])} did not see the rows that judge: that, too, no log tells."
         )
@@ -243,11 +246,11 @@ def _about_answers(found: Findings) -> str:
 
 def _about_what_was_not_compared(found: Findings) -> list[str]:
     """Name those that cover some of the logged pairs only, and those that only rank."""
-    ranked = [name for name, one in found.recommenders.items() if one.estimates is None]
-    told = []
+    ranked = [name for name, one in found.recommenders.items() if one.estimates is None and not one.lists]
+    told = lists_alone(found)
     if ranked:
         verb, form = ("has", "it is") if len(ranked) == 1 else ("have", "they are")
-        told = [
+        told += [
             f"{listed(ranked)} {verb} scores that are not probabilities: {form} judged by the ranking alone"
             f"{_and_not_compared(found, ranked)}; calibrated by some of the rows, they could be judged by their losses "
             "too."

@@ -40,6 +40,18 @@ def assessment_summary(found: Findings) -> dict[str, Any]:
         "headline": headlines(found),
         "constant": None if (constant := constant_loss(found)) is None else constant._asdict(),
         "verdicts": verdicts(found),
+        "ranking_comparisons": [
+            {
+                "first": one.first,
+                "second": one.second,
+                "metric": one.metric,
+                "better": one.established,
+                "established": one.established is not None,
+                "basis": one.basis,
+                "differences": {name: estimate.to_dict() for name, estimate in one.estimates.items()},
+            }
+            for one in found.ranking_comparisons
+        ],
         "comparisons": [_comparison(one) for one in found.comparisons],
         "sensitivity": _sensitivity_numbers(found),
         "suspect_labels_expected": None if found.suspects is None else float(found.suspects.probabilities.sum()),

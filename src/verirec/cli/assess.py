@@ -99,5 +99,6 @@ def assess_command(
             random_state=seed,
         )
         status.update("Writing the page")
-        page = replace(found, origin=origin).save(out)
+        found = replace(found, origin=origin)
+        page = found.save(out)
     conclude(found, page, as_json=as_json)
