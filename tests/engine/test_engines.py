@@ -192,7 +192,7 @@ class FakeRay(SimpleNamespace):
 
     def wait(self, references, timeout):
         self.running -= 1
-        return references, []
+        return references[:1], references[1:]
 
     def get(self, reference):
         return reference, False

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
+from verirec.engine.parcels import in_pieces
 from verirec.engine.processes import usable_processes
-from verirec.engine.worker import Reply, Versions, naming_what_stays, reissued, sendable, versions
+from verirec.engine.worker import Reply, Versions, reissued, sendable, versions
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
 
 Part = TypeVar("Part")
@@ -22,6 +24,7 @@ Result = TypeVar("Result")
 _ATTEMPTS: Final = 10
 """Times that a part is done again whose worker or node was lost."""
 _AHEAD: Final = 4
+"""Messages for each worker that may be under way, or done before those that come first."""
 _ANSWER: Final = 5.0
 """Seconds in which an address must answer."""
 _GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -48,7 +51,8 @@ class Ray(Engine):
         self.address = address
         self._wanted = None if workers is None else whole_number("workers", workers, min=1, max=MOST_WORKERS)
         self._ray: Any = None
-        self._own = False
+        self._own = self._started = False
+        self._task: Any = None
         self._idle: list[_RayHost] = []
 
     @property
@@ -74,6 +78,7 @@ class Ray(Engine):
         if address is None:
             cores = self._wanted or usable_processes()
             ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+            self._started = True
         else:
             _knock(address)
             try:
@@ -99,29 +104,32 @@ class Ray(Engine):
     ) -> Iterator[Reply]:
         ray = self._connected()
         self._end_idle()
-        with naming_what_stays("the work"):
-            # In a list it is fetched by the worker, once for all parts, and not for each before it starts.
-            shared = [ray.put(function)]
-        task = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(make_task(versions()))
-        ahead = self._wanted or _AHEAD * self.workers
-        pending: deque[Any] = deque()
+        # In a list it is fetched by the worker, once for all parts, and not for each before it starts.
+        shared = [ray.put(message("the work", function))]
+        if self._task is None:
+            self._task = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(make_task(versions()))
+        ahead = _AHEAD * self.workers
+        # A cluster that was started here has no more cores than there are to be workers.
+        at_once = self._wanted if self._wanted and not self._started else ahead
+        under_way: dict[Any, int] = {}
+        early: dict[int, Reply] = {}
+        sent = 0
         try:
-            for chunk in chunks:
-                pending.append(task.remote(shared, sendable("a part of the work", chunk)))
-                if len(pending) >= ahead:
-                    yield self._reply(pending, waiting)
-            while pending:
-                yield self._reply(pending, waiting)
+            for number in range(len(chunks)):
+                while True:
+                    while len(under_way) < at_once and sent < min(number + ahead, len(chunks)):
+                        under_way[self._task.remote(shared, sendable("a part of the work", chunks[sent]))] = sent
+                        sent += 1
+                    if number in early:
+                        break
+                    done, _ = ray.wait(list(under_way), timeout=EVERY)
+                    early |= {under_way.pop(one): received(ray, one) for one in done}
+                    if not done:
+                        waiting()
+                yield early.pop(number)
         finally:
-            for one in pending if ray.is_initialized() else ():
+            for one in under_way if ray.is_initialized() else ():
                 ray.cancel(one, force=True)
-
-    def _reply(self, pending: deque[Any], waiting: Callable[[], None]) -> Reply:
-        """Wait for the first reply."""
-        ray = self._ray
-        while not ray.wait([pending[0]], timeout=EVERY)[0]:
-            waiting()
-        return received(ray, pending.popleft())
 
     def hosts(self, count: int) -> list[Host]:
         """Start actors, or take those that were let go of; no more than there are cores, or some would never start."""
@@ -144,7 +152,7 @@ class Ray(Engine):
         self._end_idle()
         if self._own and self._ray is not None:
             self._ray.shutdown()
-        self._ray, self._own = None, False
+        self._ray, self._task, self._own, self._started = None, None, False, False
 
 
 class _RayHost(Host):
@@ -162,8 +170,7 @@ class _RayHost(Host):
         self.ray, self.actor, self.idle, self.lost = ray, actor, idle, False
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-        with naming_what_stays("the work"):
-            pending = self.actor.call.remote([self.ray.put((function, given))])
+        pending = self.actor.call.remote(message("the work", (function, given)))
 
         def wait() -> Any:
             try:
@@ -178,6 +185,11 @@ class _RayHost(Host):
         if not self.lost and self.ray.is_initialized():
             self.begin(dict.clear)
             self.idle.append(self)
+
+
+def message(what: str, value: Any) -> list[Any]:
+    """Pickle what is sent, in pieces that any worker can take in, whatever it has installed."""
+    return [np.asarray(one) for one in in_pieces(value, what)]
 
 
 def received(ray: Any, reference: Any) -> Reply:
@@ -219,13 +231,13 @@ def make_actor(here: Versions) -> type:
         def __init__(self) -> None:
             self.state: dict[str, Any] = {}
 
-        def call(self, shared: list[Any]) -> Any:
+        def call(self, pieces: list[Any]) -> Any:
             wrong = check(expected)
             if wrong is not None:
                 return wrong
             from verirec.engine.ray_worker import of_state
 
-            return of_state(self.state, shared[0], paths)
+            return of_state(self.state, pieces, paths)
 
     return Actor
 

@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from verirec.engine.worker import KEPT_FUNCTIONS, answered, applied
+import numpy as np
+
+from verirec.engine.parcels import put_together
+from verirec.engine.worker import KEPT_FUNCTIONS, Reply, answered, applied
 from verirec.exceptions import EngineError
 from verirec.latest import Latest
 
@@ -16,30 +19,33 @@ _functions: Final[Latest[Any, Callable[..., Any]]] = Latest(KEPT_FUNCTIONS)
 
 def of_parts(reference: Any, chunk: bytes, paths: list[str]) -> tuple[Any, ...]:
     """Apply a function, fetched once, to the parts of a message."""
+    import ray
 
     def work() -> list[Any]:
-        return applied(_functions.get(reference, lambda: _fetched(reference, paths)), chunk)
+        return applied(_functions.get(reference, lambda: _loaded(ray.get(reference), paths)), chunk)
 
-    return tuple(answered(work))
+    return _sent(answered(work))
 
 
-def of_state(state: dict[str, Any], reference: Any, paths: list[str]) -> tuple[Any, ...]:
+def of_state(state: dict[str, Any], pieces: list[Any], paths: list[str]) -> tuple[Any, ...]:
     """Call a function with a state and what it is given."""
 
     def work() -> Any:
-        function, given = _fetched(reference, paths)
+        function, given = _loaded(pieces, paths)
         return function(state, *given)
 
-    return tuple(answered(work))
+    return _sent(answered(work))
 
 
-def _fetched(reference: Any, paths: list[str]) -> Any:
-    """Fetch what was sent; modules of the user's own are looked for where they are on the user's machine, too."""
-    import ray
-
+def _loaded(pieces: list[Any], paths: list[str]) -> Any:
+    """Load what was sent; modules of the user's own are looked for where they are on the user's machine, too."""
     sys.path += [path for path in paths if path not in sys.path]
     try:
-        return ray.get(reference)
-    except ray.exceptions.RaySystemError as error:
-        reason = str(error).splitlines()[0]
-        raise EngineError(f"a Ray worker cannot load the work: {reason.removeprefix('System error: ')}") from None
+        return put_together(pieces)
+    except Exception as error:
+        raise EngineError(f"a Ray worker cannot load the work ({type(error).__name__}: {error})") from None
+
+
+def _sent(reply: Reply) -> tuple[Any, ...]:
+    """Return a reply as Ray sends it best: bytes would be copied where an array is not."""
+    return np.frombuffer(reply.found, np.uint8), *reply[1:]

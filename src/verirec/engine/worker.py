@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import sys
@@ -151,6 +152,7 @@ class Versions(NamedTuple):
         return next((f"{name} {there[name]} where this process has {here[name]}" for name in apart), None)
 
 
+@functools.cache
 def versions() -> Versions:
     """Return this process's versions."""
     from importlib.metadata import PackageNotFoundError, version
