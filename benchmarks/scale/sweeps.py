@@ -119,7 +119,7 @@ def counted() -> Counter[str]:
         return message
 
     def received(reply: Reply) -> Any:
-        found["received"] += len(reply.found)
+        found["received"] += sum(len(one) for one in reply.found)
         return result(reply)
 
     processes_module.sendable, Reply.result = sent, received  # type: ignore[assignment, method-assign]

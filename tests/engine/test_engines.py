@@ -69,7 +69,7 @@ def test_warnings_of_a_class_that_no_module_has_reach_who_asked(engine):
 
 
 def test_a_warning_whose_class_is_not_known_here_is_a_plain_one():
-    reply = Reply(pickle.dumps(3), raised=False, warned=(("odd", b"cnowhere\nOdd\n.", "there.py", 1),))
+    reply = Reply([pickle.dumps(3)], raised=False, warned=(("odd", b"cnowhere\nOdd\n.", "there.py", 1),))
     with pytest.warns(UserWarning, match="odd"):
         assert reply.result() == 3
 
@@ -195,7 +195,7 @@ class FakeRay(SimpleNamespace):
         return references[:1], references[1:]
 
     def get(self, reference):
-        return reference, False
+        return [reference], False
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -1,43 +1,16 @@
-"""Values in pieces, arrays as they are in memory: in a file that workers of a machine map, or in messages of Ray's."""
+"""What all workers of a machine need, in a file that they map into memory: arrays are there once for all of them."""
 
 from __future__ import annotations
 
 import mmap
-import pickle
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import cloudpickle
-
-from verirec.engine.worker import naming_what_stays
+from verirec.engine.worker import in_pieces, naming_what_stays, put_together
 
 _ALIGNED: Final = 64
 _COUNT: Final = struct.Struct("<Q")
-
-
-def in_pieces(value: Any, what: str) -> list[memoryview]:
-    """Pickle a value; its arrays are not copied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> array = np.arange(3)
-    >>> pieces = in_pieces({"a": array}, "it")
-    >>> array[0] = 7
-    >>> put_together(pieces)["a"].tolist()
-    [7, 1, 2]
-    """
-    buffers: list[pickle.PickleBuffer] = []
-    with naming_what_stays(what):
-        main = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return [memoryview(main), *(one.raw() for one in buffers)]
-
-
-def put_together(pieces: Sequence[Any]) -> Any:
-    """Return the value of pieces; its arrays are views of theirs."""
-    return pickle.loads(pieces[0], buffers=pieces[1:])
 
 
 def write_parcel(file: Path, value: Any, what: str) -> None:
@@ -51,7 +24,8 @@ def write_parcel(file: Path, value: Any, what: str) -> None:
     ...     read_parcel(Path(folder, "parcel"))["a"].tolist()
     [0, 1, 2]
     """
-    pieces = in_pieces(value, what)
+    with naming_what_stays(what):
+        pieces = in_pieces(value)
     with file.open("wb") as opened:
         opened.write(b"".join(_COUNT.pack(size) for size in (len(pieces), *(piece.nbytes for piece in pieces))))
         for piece in pieces:

@@ -22,6 +22,7 @@ def main() -> None:
     # What the work prints must not get between the replies.
     os.dup2(2, 1)
     sys.path[:] = pickle.load(inbound)
+    from verirec.engine.replies import write_reply
     from verirec.engine.worker import KEPT_FUNCTIONS, answered, begin_worker
     from verirec.latest import Latest
 
@@ -33,8 +34,7 @@ def main() -> None:
     while True:
         parcel, given = requests.get()
         work = partial(_of_state, state, given) if parcel is None else partial(_of_parts, functions, parcel, given)
-        pickle.dump(tuple(answered(work)), outbound, protocol=5)
-        outbound.flush()
+        write_reply(outbound, answered(work))
 
 
 def _listen(inbound: IO[bytes], requests: SimpleQueue[Any]) -> None:

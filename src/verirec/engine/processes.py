@@ -19,6 +19,7 @@ from typing import IO, Any, Final, NamedTuple, TypeVar
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
 from verirec.engine.parcels import write_parcel
+from verirec.engine.replies import read_reply
 from verirec.engine.worker import ONE_THREAD, Reply, in_worker, pickled_error, reissued, sendable
 from verirec.exceptions import WorkerEndedError
 
@@ -176,7 +177,7 @@ class _Worker:
                 reply = self._asked(job.request)
             except Exception as error:  # whatever it is: somebody waits for the reply
                 self.child.stop()
-                reply = Reply(pickled_error(error), True)
+                reply = Reply([pickled_error(error)], True)
             job.done.put((job.number, reply))
         self.child.stop()
 
@@ -245,11 +246,10 @@ class Child:
             inbound, outbound = self._pipes()
             pickle.dump(request, outbound, protocol=5)
             outbound.flush()
-            reply = pickle.load(inbound)
+            return read_reply(inbound)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError):
             self.stop()
             raise WorkerEndedError("a worker was ended, often for lack of memory; use fewer workers") from None
-        return Reply(*reply)
 
     @property
     def runs(self) -> bool:

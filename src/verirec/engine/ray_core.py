@@ -13,9 +13,8 @@ import numpy as np
 
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
-from verirec.engine.parcels import in_pieces
 from verirec.engine.processes import usable_processes
-from verirec.engine.worker import Reply, Versions, reissued, sendable, versions
+from verirec.engine.worker import Reply, Versions, in_pieces, naming_what_stays, reissued, sendable, versions
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
 
 Part = TypeVar("Part")
@@ -189,7 +188,8 @@ class _RayHost(Host):
 
 def message(what: str, value: Any) -> list[Any]:
     """Pickle what is sent, in pieces that any worker can take in, whatever it has installed."""
-    return [np.asarray(one) for one in in_pieces(value, what)]
+    with naming_what_stays(what):
+        return [np.asarray(one) for one in in_pieces(value)]
 
 
 def received(ray: Any, reference: Any) -> Reply:
@@ -202,7 +202,9 @@ def received(ray: Any, reference: Any) -> Reply:
         raise WorkerEndedError(f"a Ray worker {_LOST} ({type(error).__name__})") from None
     if isinstance(found, str):
         raise EngineError(found)
-    return Reply(*found)
+    pieces, *rest = found
+    # They are Ray's: its store is small, and nobody may write to it.
+    return Reply([np.array(one) for one in pieces], *rest)
 
 
 def make_task(here: Versions) -> Callable[..., Any]:

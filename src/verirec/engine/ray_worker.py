@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from verirec.engine.parcels import put_together
-from verirec.engine.worker import KEPT_FUNCTIONS, Reply, answered, applied
+from verirec.engine.worker import KEPT_FUNCTIONS, Reply, answered, applied, put_together
 from verirec.exceptions import EngineError
 from verirec.latest import Latest
 
@@ -47,5 +46,5 @@ def _loaded(pieces: list[Any], paths: list[str]) -> Any:
 
 
 def _sent(reply: Reply) -> tuple[Any, ...]:
-    """Return a reply as Ray sends it best: bytes would be copied where an array is not."""
-    return np.frombuffer(reply.found, np.uint8), *reply[1:]
+    """Return a reply as Ray sends it best: arrays, which are not copied."""
+    return [np.asarray(one) for one in reply.found], *reply[1:]

@@ -8,7 +8,7 @@ import pickle
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import cloudpickle
@@ -42,14 +42,14 @@ class Reply(NamedTuple):
     Parameters
     ----------
     found
-        The pickled result, or what was raised.
+        The result, or what was raised: see `in_pieces`.
     raised
         Whether it was raised.
     warned
         Warnings on the way: message, pickled category, file and line of each.
     """
 
-    found: bytes
+    found: Sequence[Any]
     raised: bool
     warned: tuple[tuple[str, bytes, str, int], ...] = ()
 
@@ -61,7 +61,7 @@ class Reply(NamedTuple):
                 warn_caller(message, category)
             else:
                 warnings.warn_explicit(message, category, file, line)
-        found = pickle.loads(self.found)
+        found = put_together(self.found)
         if self.raised:
             raise found
         return found
@@ -73,10 +73,32 @@ def answered(work: Callable[[], Any]) -> Reply:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found, raised = bytes(cloudpickle.dumps(work(), protocol=5)), False
+            found, raised = in_pieces(work()), False
         except Exception as error:
-            found, raised = pickled_error(error), True
+            found, raised = [memoryview(pickled_error(error))], True
     return Reply(found, raised, tuple((str(w.message), _pickled(w.category), w.filename, w.lineno) for w in caught))
+
+
+def in_pieces(value: Any) -> list[memoryview]:
+    """Pickle a value; its arrays are not copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> array = np.arange(3)
+    >>> pieces = in_pieces({"a": array})
+    >>> array[0] = 7
+    >>> put_together(pieces)["a"].tolist()
+    [7, 1, 2]
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    main = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return [memoryview(main), *(one.raw() for one in buffers)]
+
+
+def put_together(pieces: Sequence[Any]) -> Any:
+    """Return the value of pieces; its arrays are views of theirs."""
+    return pickle.loads(pieces[0], buffers=pieces[1:])
 
 
 def _pickled(category: type[Warning]) -> bytes:
