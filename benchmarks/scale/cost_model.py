@@ -9,13 +9,14 @@ CPU seconds of a sweep of OME-DR are taken to be sums of what rows, users and it
 
 for R rows, U users, M items and S shards, with constants of at least 0 that fit the measured ones by least squares of
 relative errors. What is sent and kept in memory follows from the sizes of arrays; what is sent is held against counts.
-Times that the page looks ahead to go by the least and the most CPU time a row that was measured, not by the constants.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 import jinja2
 import numpy as np
-from benchmarks.scale.sweeps import measured
+from benchmarks.scale.sweeps import SWEEPS
 from scipy.optimize import nnls
 
 from verirec.atomic_write import replace_file
@@ -34,11 +35,15 @@ FOLDER: Final = Path(__file__).parent
 MEASURED: Final = FOLDER / "measured.json"
 PAGE: Final = FOLDER.parents[1] / "docs" / "scale.md"
 BEGIN, END = "<!-- written by benchmarks/scale/cost_model.py -->\n", "<!-- to here -->\n"
-FITTED: Final = ((2_000_000, 20_000, 20_000), (4_000_000, 400_000, 20_000), (4_000_000, 40_000, 100_000))
-"""Rows, users and items of what the constants are fitted to."""
-CHECKED: Final = (12_000_000, 120_000, 60_000)
+FITTED: Final = ((10_000_000, 100_000, 60_000), (6_000_000, 600_000, 60_000), (6_000_000, 60_000, 240_000))
+"""Rows, users and items of what the constants are fitted to: tables of items that no cache holds."""
+CHECKED: Final = (30_000_000, 400_000, 120_000)
 """Those of what they are held against."""
+LARGE: Final = (10**8, 10**6, 10**5)
+"""Those that are measured too."""
 DIM: Final = 32
+RUNS: Final = 3
+"""Of each size: the least CPU time of a sweep counts."""
 FOLLOWED: Final = ((10**8, 10**6, 10**5), (10**9, 10**7, 3 * 10**5), (10**10, 10**8, 10**6))
 WORKERS: Final = (2, 10, 100)
 BANDWIDTH: Final = 1e9
@@ -46,8 +51,6 @@ BANDWIDTH: Final = 1e9
 FLOAT: Final = 4
 ROW_AT_WORKER: Final = 4 + 1 + 4 + FLOAT
 """Bytes of a row that a worker keeps: item, label, weight, and between two rounds a curvature."""
-ROW_AT_DRIVER: Final = FLOAT
-"""That of its weight: user, item and label are mapped from the files of a prepared log."""
 MODELS: Final = 2
 
 
@@ -99,9 +102,11 @@ class Size:
 
     @property
     def at_driver(self) -> int:
-        """Bytes of memory at the driver: weights, both models as they are and were, and users on their way."""
-        models = (2 * MODELS + 1) * self.users + (2 * MODELS + 2) * self.items
-        return self.rows * ROW_AT_DRIVER + models * self.width * FLOAT
+        """Bytes of memory at the driver: both models, users on their way, and sums.
+
+        The rest is on disk where the log is prepared: rows, weights, and models as they were when the sweep began.
+        """
+        return ((MODELS + 1) * self.users + (2 * MODELS + 2) * self.items) * self.width * FLOAT
 
 
 def _left(own: list[int], count: int) -> int:
@@ -143,36 +148,9 @@ class Costs:
         """CPU seconds of the driver in a sweep."""
         return (self.user_here * size.users + self.item_here * size.items) * 1e-9
 
-
-@dataclass(frozen=True)
-class Pace:
-    """CPU time of a row in the shards, and of a user or an item in the driver: nanoseconds."""
-
-    row: float
-    here: float
-
-    @classmethod
-    def of(cls, one: dict[str, Any]) -> Pace:
-        return cls(1e9 * one["shard_seconds"] / one["rows"], 1e9 * one["driver"] / (one["users"] + one["items"]))
-
-    @classmethod
-    def ends(cls, found: list[dict[str, Any]]) -> tuple[Pace, Pace]:
-        """Return the least and the most of what was measured."""
-        paces = [cls.of(one) for one in found]
-        rows, here = [one.row for one in paces], [one.here for one in paces]
-        return cls(min(rows), min(here)), cls(max(rows), max(here))
-
-    def shards(self, size: Size) -> float:
-        """Seconds of the shards in a sweep, a core for each worker."""
-        return 1e-9 * self.row * size.rows / size.hosts
-
-    def driver(self, size: Size) -> float:
-        """Seconds of the driver in a sweep."""
-        return 1e-9 * self.here * (size.users + size.items)
-
     def sweep(self, size: Size) -> float:
-        """Seconds of a sweep, messages one after the other."""
-        return self.shards(size) + self.driver(size) + messages(size)
+        """Seconds of a sweep, with a core for each worker, messages one after the other."""
+        return self.shard_seconds(size) / size.hosts + self.driver_seconds(size) + messages(size)
 
 
 def messages(size: Size) -> float:
@@ -180,10 +158,10 @@ def messages(size: Size) -> float:
     return (size.sent + size.received) / BANDWIDTH
 
 
-def crossing(pace: Pace, size: Size) -> int | None:
+def crossing(costs: Costs, size: Size) -> int | None:
     """Return from how many workers on messages take longer than the shards; `None` if they never do."""
     sizes = (replace(size, workers=workers) for workers in range(1, size.shards + 1))
-    return next((one.workers for one in sizes if messages(one) > pace.shards(one)), None)
+    return next((one.workers for one in sizes if messages(one) > costs.shard_seconds(one) / one.hosts), None)
 
 
 def _least_squares(terms: list[list[float]], seconds: list[float]) -> Iterator[float]:
@@ -199,9 +177,17 @@ def size_of(one: dict[str, Any]) -> Size:
 
 def measure() -> list[dict[str, Any]]:
     found = []
-    for rows, users, items in (*FITTED, CHECKED):
-        runs = [measured(rows, users, items, DIM, "processes", 2) for _ in range(3)]
+    for rows, users, items in (*FITTED, CHECKED, LARGE):
+        runs = [_alone(rows=rows, users=users, items=items, dim=DIM) for _ in range(RUNS)]
         found.append(min(runs, key=lambda one: one["shard_seconds"] + one["driver"]))
+    return found
+
+
+def _alone(**size: int) -> dict[str, Any]:
+    """Measure in a process of its own, whose memory is then that of one job."""
+    options = (text for name, value in size.items() for text in (f"--{name}", str(value)))
+    run = subprocess.run([sys.executable, "-m", "benchmarks.scale.sweeps", *options], capture_output=True, check=True)
+    found: dict[str, Any] = json.loads(run.stdout)
     return found
 
 
@@ -223,10 +209,12 @@ def section(found: list[dict[str, Any]]) -> str:
         ends=[Size(*job, WORKERS[-1]) for job in FOLLOWED],
         crossing=crossing,
         messages=messages,
-        paces=Pace.ends(found),
         row_at_worker=ROW_AT_WORKER,
-        row_at_driver=ROW_AT_DRIVER,
         dim=DIM,
+        runs=RUNS,
+        sweeps=SWEEPS - 1,
+        largest=max(one["rows"] for one in found),
+        off=lambda told, seen, digits=0: f"{100 * (told / seen - 1):+.{digits}f}%",
         bandwidth=BANDWIDTH,
         flops=flops_of_row(),
     )
@@ -264,7 +252,7 @@ def shown_time(seconds: float) -> str:
     ['0.31 s', '24 s', '6.7 min', '2.5 h']
     """
     if seconds < 120:
-        return f"{seconds:.2g} s"
+        return f"{seconds:.2g} s" if seconds < 99 else f"{seconds:.0f} s"
     return f"{seconds / 60:.2g} min" if seconds < 7_200 else f"{seconds / 3_600:.2g} h"
 
 
@@ -272,8 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="measure anew first")
     if parser.parse_args().measure:
-        kept = json.loads(MEASURED.read_text(encoding="utf-8"))[len(FITTED) + 1 :] if MEASURED.exists() else []
-        replace_file(MEASURED, (json.dumps([*measure(), *kept], indent=1) + "\n").encode())
+        replace_file(MEASURED, (json.dumps(measure(), indent=1) + "\n").encode())
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]

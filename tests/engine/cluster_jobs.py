@@ -6,6 +6,7 @@ Prints a line for each job: what came of it.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -70,13 +71,16 @@ def overflow(engine):
     return "the same" if found == [float((held[: part * 2_500_000] + 1.0).sum()) for part in range(1, 6)] else "other"
 
 
-def without_package(cluster, folder):
-    """Work on a node whose Python has no verirec."""
-    (folder / "verirec").mkdir()
-    (folder / "verirec" / "__init__.py").write_text("raise ImportError('there is none')\n")
+def with_package(cluster, folder, first_line):
+    """Work on a node whose verirec is this one, but for its first line."""
+    shutil.copytree(Path(vr.__file__).parent, folder / "verirec")
+    file = folder / "verirec" / "__init__.py"
+    file.write_text(f"{first_line}\n{file.read_text()}")
     os.environ["PYTHONPATH"] = str(folder)
-    cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    return refused(Ray())
+    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    told = refused(Ray())
+    cluster.remove_node(node, allow_graceful=False)
+    return told
 
 
 def refused(engine):
@@ -96,7 +100,8 @@ def main(folder):
         print("node lost in training:", train(cluster, nodes[0], Ray()), flush=True)
         print("overflow:", overflow(Ray()), flush=True)
         cluster.remove_node(nodes[1], allow_graceful=False)
-        print("no package:", without_package(cluster, folder), flush=True)
+        print("no package:", with_package(cluster, folder / "none", "raise ImportError('there is none')"), flush=True)
+        print("other package:", with_package(cluster, folder / "other", "# other"), flush=True)
     finally:
         ray.shutdown()
         cluster.shutdown()

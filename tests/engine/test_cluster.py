@@ -6,6 +6,7 @@ Lost workers and actors, in training too, are tested on one node in `test_engine
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,6 +52,10 @@ def test_jobs_on_several_nodes(tmp_path):
     assert told["overflow"] == "the same"
     assert told["no package"].startswith("EngineError: the Ray worker on ")
     assert told["no package"].endswith("has no verirec to work with (there is none): install it there")
+    assert re.fullmatch(
+        r"EngineError: the Ray worker on \S+ has verirec \S+ where this process has \S+: install the same there",
+        told["other package"],
+    )
 
 
 def test_jobs_that_hang_are_ended_at_the_limit(tmp_path):

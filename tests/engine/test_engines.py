@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
+import shutil
 import socket
+import sys
 import threading
 import warnings
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,9 +27,11 @@ from engine_work import (
     warn_of_two,
 )
 
-from verirec.engine import Processes, Ray, as_engine, current_engine, running_on
+import verirec
+from verirec.engine import Processes, Ray, as_engine, current_engine, ray_core, running_on
 from verirec.engine.processes import Child
-from verirec.engine.worker import Reply, Versions
+from verirec.engine.ray_core import make_actor, make_task, received
+from verirec.engine.worker import Reply, Versions, versions
 from verirec.exceptions import DataError, EngineError, OverlapWarning, ParameterError, WorkerEndedError
 
 pytestmark = [
@@ -204,6 +210,54 @@ def test_ray_works_on_no_more_parts_at_once_than_it_was_told(workers):
     engine._ray = fake
     assert list(engine.map(squares, range(8), singly=True)) == list(range(8))
     assert fake.most == workers
+
+
+def test_a_ray_address_that_accepts_and_says_nothing_is_said_soon(monkeypatch):
+    monkeypatch.setattr(ray_core, "_ANSWER", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(EngineError, match=rf"^no Ray cluster answers at {address} \(timed out\)$"):
+            Ray(address)._connect(pytest.importorskip("ray"))
+
+
+def package(folder, line):
+    """Make a verirec that is this one, but for a line more at the beginning."""
+    shutil.copytree(
+        Path(verirec.__file__).parent, folder / "verirec", ignore=shutil.ignore_patterns("__pycache__", "*.nb*")
+    )
+    first = folder / "verirec" / "__init__.py"
+    first.write_text(f"{line}\n{first.read_text()}")
+
+
+OTHERS = [
+    ("# other", r"^a worker has verirec \S+ where this process has \S+: start again, with one version$"),
+    (
+        "raise ImportError('there is none')",
+        r"^a worker has no verirec to work with \(there is none\): install it again$",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "told"), OTHERS)
+def test_processes_that_find_another_verirec_or_none_are_refused(line, told, tmp_path, monkeypatch):
+    package(tmp_path, line)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with Processes(1) as engine:
+        with pytest.raises(EngineError, match=told):
+            list(engine.map(squares, [0]))
+        with pytest.raises(EngineError, match=told):
+            engine.hosts(1)[0].begin(recall, "a")()
+
+
+def test_ray_tasks_and_actors_say_what_they_have_that_is_not_here():
+    other = versions()._replace(verirec="0.0.1+other")
+    told = (
+        rf"the Ray worker on {socket.gethostname()} has verirec \S+ where this process has 0.0.1\+other: install the "
+    )
+    assert re.fullmatch(f"{told}same there", make_task(other)([None], b""))
+    assert re.fullmatch(f"{told}same there", make_actor(other)().call([]))
+    with pytest.raises(EngineError, match=f"^{told}"):
+        received(SimpleNamespace(get=lambda one: one, exceptions=FakeRay.exceptions), make_task(other)([None], b""))
 
 
 def test_workers_of_another_version_are_named_by_what_differs():

@@ -1,10 +1,9 @@
-"""A process that works for another one: reads requests from its standard input, and writes what came of them."""
+"""A process that works for another one: says its versions, reads requests, and writes what came of them."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -17,24 +16,28 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer requests until there are no more, or nobody to answer to."""
+    """Answer requests until there are no more, or nobody to answer to; where modules are, was told before."""
     inbound, outbound = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # What the work prints must not get between the replies.
     os.dup2(2, 1)
-    sys.path[:] = pickle.load(inbound)
     from verirec.engine.replies import write_reply
-    from verirec.engine.worker import KEPT_FUNCTIONS, answered, begin_worker
+    from verirec.engine.worker import KEPT_FUNCTIONS, answered, begin_worker, versions
     from verirec.latest import Latest
 
     begin_worker()
+    pickle.dump(tuple(versions()), outbound)
+    outbound.flush()
     requests: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(inbound, requests), daemon=True).start()
     functions: Latest[Path, Callable[..., Any]] = Latest(KEPT_FUNCTIONS)
     state: dict[str, Any] = {}
-    while True:
-        parcel, given = requests.get()
+
+    def answer(parcel: Path | None, given: bytes) -> None:
         work = partial(_of_state, state, given) if parcel is None else partial(_of_parts, functions, parcel, given)
         write_reply(outbound, answered(work))
+
+    while True:
+        answer(*requests.get())
 
 
 def _listen(inbound: IO[bytes], requests: SimpleQueue[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -20,8 +21,17 @@ from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
 from verirec.engine.parcels import write_parcel
 from verirec.engine.replies import read_reply
-from verirec.engine.worker import ONE_THREAD, Reply, in_worker, pickled_error, reissued, sendable
-from verirec.exceptions import WorkerEndedError
+from verirec.engine.worker import (
+    ONE_THREAD,
+    Reply,
+    Versions,
+    in_worker,
+    pickled_error,
+    reissued,
+    sendable,
+    versions,
+)
+from verirec.exceptions import EngineError, WorkerEndedError
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -32,7 +42,17 @@ _AHEAD: Final = 4
 """Messages for each worker that may be done before those that come first."""
 _PATIENCE: Final = 5.0
 """Seconds to wait for a process that was ended."""
-_COMMAND: Final = "from verirec.engine.process_worker import main; main()"
+_COMMAND: Final = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+try:
+    from verirec.engine.process_worker import main
+except Exception as error:
+    import pickle
+    sys.stdout.buffer.write(pickle.dumps(str(error)))
+else:
+    main()
+"""
 
 
 def usable_processes() -> int:
@@ -82,6 +102,7 @@ class Processes(Engine):
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = count()
+        versions()  # of now: workers that are started when files have changed have others
 
     def map(
         self,
@@ -262,9 +283,20 @@ class Child:
         environment = {**os.environ, **ONE_THREAD}
         # Its own group would escape a terminal's Ctrl-C and its hang-up too; the signal alone is held back.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [sys.executable, "-c", _COMMAND, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
         )
-        pickle.dump(sys.path, self._pipes()[1], protocol=5)
+        self._check(pickle.load(self._pipes()[0]))
+
+    def _check(self, theirs: Any) -> None:
+        """Refuse a process that has no verirec, or another: it may have changed since this one was started."""
+        if isinstance(theirs, str):
+            raise EngineError(f"a worker has no verirec to work with ({theirs}): install it again")
+        apart = versions().difference(Versions(*theirs))
+        if apart is not None:
+            raise EngineError(f"a worker has {apart}: start again, with one version")
 
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
         process = self._process

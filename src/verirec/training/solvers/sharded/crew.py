@@ -42,23 +42,27 @@ class Crew:
         Starts them.
     count
         How many shards there are.
-    make_rows
-        Returns what gives a worker the rows of a shard: functions to call there.
     """
 
-    def __init__(self, engine: Engine, count: int, make_rows: Callable[[int], Setup]) -> None:
-        self.engine, self.count, self.make_rows = engine, count, make_rows
+    def __init__(self, engine: Engine, count: int) -> None:
+        self.engine, self.count = engine, count
         self.shards: dict[Host, list[int]] = {}
         self._lost: list[int] = list(range(count))
 
-    def fill(self) -> None:
-        """Give shards that no worker has to workers: evenly, to those that are there, or to new ones."""
+    def fill(self, make_rows: Callable[[int], Setup]) -> None:
+        """Give shards that no worker has to workers: evenly, to those that are there, or to new ones.
+
+        Parameters
+        ----------
+        make_rows
+            Returns what gives a worker the rows of a shard: functions to call there.
+        """
         lost, self._lost = sorted(self._lost), []
         hosts = list(self.shards) or self.engine.hosts(self.count)
         for host, some in zip(hosts, np.array_split(lost, len(hosts)), strict=True):
             self.shards.setdefault(host, []).extend(some.tolist())
         try:
-            self.tell(self.make_rows, lost)
+            self.tell(make_rows, lost)
         except WorkerEndedError:
             # Nobody knows who has which.
             self.end()

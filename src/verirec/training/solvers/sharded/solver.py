@@ -54,7 +54,7 @@ class ShardedSolver(SweepSolver):
         super().__init__(objective, models, data, 1, damping)
         self.parts = self.sweeper.rows.parts
         self.source = ShardSource(self.sweeper.rows.sorted, self.sweeper.batch, self.parts)
-        self.crew = Crew(engine, len(self.parts), self._rows_of)
+        self.crew = Crew(engine, len(self.parts))
         self._labelled_by: NoiseCorrection | None = None
         self._shifts = dict.fromkeys(self.factors, 0.0)
         self._unheard: set[str] = set()
@@ -88,7 +88,7 @@ class ShardedSolver(SweepSolver):
         self._unheard = set(self.factors)
         if not self.crew.complete:
             # Those that still have theirs may be in the middle of a sweep, with labels of before or after it.
-            self.crew.fill()
+            self.crew.fill(self._rows_of)
             self.crew.tell(lambda number: [*self._labels_of(number), *self._users_of(number)])
             self._shifts = dict.fromkeys(self.factors, 0.0)
             self._labelled_by = self._targets_of
