@@ -71,11 +71,11 @@ def overflow(engine):
     return "the same" if found == [float((held[: part * 2_500_000] + 1.0).sum()) for part in range(1, 6)] else "other"
 
 
-def with_package(cluster, folder, first_line):
-    """Work on a node whose verirec is this one, but for its first line."""
+def with_package(cluster, folder, line):
+    """Work on a node whose verirec is this one, but for a line more."""
     shutil.copytree(Path(vr.__file__).parent, folder / "verirec")
-    file = folder / "verirec" / "__init__.py"
-    file.write_text(f"{first_line}\n{file.read_text()}")
+    with (folder / "verirec" / "__init__.py").open("a") as file:
+        file.write(f"\n{line}\n")
     os.environ["PYTHONPATH"] = str(folder)
     node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
     told = refused(Ray())

@@ -221,12 +221,12 @@ def test_a_ray_address_that_accepts_and_says_nothing_is_said_soon(monkeypatch):
 
 
 def package(folder, line):
-    """Make a verirec that is this one, but for a line more at the beginning."""
+    """Make a verirec that is this one, but for a line more."""
     shutil.copytree(
         Path(verirec.__file__).parent, folder / "verirec", ignore=shutil.ignore_patterns("__pycache__", "*.nb*")
     )
-    first = folder / "verirec" / "__init__.py"
-    first.write_text(f"{line}\n{first.read_text()}")
+    with (folder / "verirec" / "__init__.py").open("a") as file:
+        file.write(f"\n{line}\n")
 
 
 OTHERS = [
