@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import warnings
 
 import numpy as np
@@ -344,6 +345,17 @@ def test_workers_train_the_same_model_and_methods_that_they_cannot_are_refused(h
     )
     assert (code, output, (tmp_path / "x" / "model.json").exists()) == (2, "", False)
     assert re.fullmatch(r"verirec: tdr is trained on one machine, --engine serial; on many workers: mf, .*\n", errors)
+
+
+def test_an_address_that_does_not_answer_is_said_before_the_work(here, tmp_path):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    code, output, errors = here(
+        "train", "strings.csv", "--method", "ips", "--engine", f"ray:{address}", "--out", tmp_path / "x"
+    )
+    assert (code, output, (tmp_path / "x" / "model.json").exists()) == (2, "", False)
+    assert re.fullmatch(rf"verirec: no Ray cluster answers at {address} \(.*\)\n", errors)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])

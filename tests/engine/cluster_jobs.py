@@ -17,7 +17,7 @@ from ray.cluster_utils import Cluster
 
 import verirec as vr
 from verirec.engine import Ray
-from verirec.exceptions import VerirecError
+from verirec.exceptions import VerirecError, WorkerEndedError
 from verirec.training.solvers.sharded.crew import Crew
 from verirec.training.solvers.sweep import rows
 
@@ -41,6 +41,17 @@ def lose_a_node(cluster, node, engine):
     return "the same" if same and len(found) == 10 else "other"
 
 
+def wait_for_a_loss(crew, most=60):
+    """Wait until a worker has ended: it outlives its node for a moment, and answers until then."""
+    for _ in range(10 * most):
+        for host in crew.shards:
+            try:
+                host.begin(dict.__len__)()
+            except WorkerEndedError:
+                return
+        time.sleep(0.1)
+
+
 def train(cluster, node, engine):
     """End a node when its workers are asked for the sixth time, in the middle of a sweep."""
     log = vr.simulate.world(130, 60, observed=0.06, random_state=0).log
@@ -54,6 +65,7 @@ def train(cluster, node, engine):
         asked.append(len(crew.shards))
         if len(asked) == 6:
             cluster.remove_node(node, allow_graceful=False)
+            wait_for_a_loss(crew)
         return ask(crew, *given)
 
     method.fit(log)

@@ -163,6 +163,8 @@ def test_a_ray_address_that_does_not_answer_is_said_at_once():
     ):
         with pytest.raises(EngineError, match=f"^{told}"):
             Ray(address)._connect(pytest.importorskip("ray"))
+        with pytest.raises(EngineError, match=f"^{told}"):
+            as_engine(f"ray:{address}")
 
 
 def test_what_answers_and_is_no_ray_cluster_is_called_so():

@@ -160,7 +160,7 @@ def find_spelt(catalogue: IdMap, ids: pa.Array, name: str) -> npt.NDArray[np.int
 
 def spelt(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a text file's ids as the text that they were read from, where they have become integers."""
-    return column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+    return column.cast(pa.large_string()) if pa.types.is_integer(column.type) else column
 
 
 def as_id_column(ids: Any, name: str) -> pa.ChunkedArray:

@@ -51,7 +51,9 @@ verirec.engine; got 'threads'
     if engine == "processes":
         return Processes(workers)
     if isinstance(engine, str) and (engine == "ray" or engine.startswith("ray:")):
-        return Ray(engine if engine.startswith("ray://") else engine[4:] or None, workers)
+        found = Ray(engine if engine.startswith("ray://") else engine[4:] or None, workers)
+        found.knock()
+        return found
     raise ParameterError(f"{_KNOWN}; got {short(engine)}")
 
 

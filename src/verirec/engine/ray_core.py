@@ -71,6 +71,12 @@ class Ray(Engine):
             self._ray = ray
         return self._ray
 
+    def knock(self) -> None:
+        """Raise `EngineError` where nobody answers at the address: it may be long until there is work to send."""
+        address = self.address or os.environ.get("RAY_ADDRESS")
+        if address is not None:
+            _knock(address)
+
     def _connect(self, ray: Any) -> None:
         address = self.address or os.environ.get("RAY_ADDRESS")
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}

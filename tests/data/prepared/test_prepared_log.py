@@ -121,6 +121,18 @@ def test_ids_of_text_files_are_what_they_are_in_one_file(tmp_path, ids):
     assert expected.equals(vr.scan_log(vr.prepare_log(parts, tmp_path / "log")))
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_ids_that_are_numbers_in_some_text_files_and_words_in_others_are_text_in_all(order, tmp_path):
+    texts = ["007,1,5\n1,2,1\n2,1,4\n", "x,1,5\n1,i,1\n"]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.csv").write_text(f"user,item,rating\n{text}")
+    (tmp_path / "all.csv").write_text("user,item,rating\n" + "".join(texts))
+    expected = vr.read_log(tmp_path / "all.csv", positive_from=4)
+    found = vr.prepare_log([tmp_path / f"{number}.csv" for number in order], tmp_path / "log", positive_from=4)
+    assert expected.equals(vr.scan_log(found))
+    assert expected.user_ids.ids().tolist() == ["007", "1", "2", "x"]
+
+
 def test_ratings_that_become_halves_late_in_a_text_file(tmp_path):
     """Arrow settles a column's type by the first block of a file, a megabyte."""
     lines = [f"{row % 997},{row // 997 + 1000},{1 + row % 5}" for row in range(120_000)]

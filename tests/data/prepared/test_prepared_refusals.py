@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import shutil
 from collections import namedtuple
@@ -62,6 +63,12 @@ def damaged_page(folder):
     return named
 
 
+def truncated_text(folder):
+    (folder / "0.csv.gz").write_bytes(gzip.compress(TWO.encode()))
+    (folder / "1.csv.gz").write_bytes(gzip.compress(TWO.encode())[:-12])
+    return f"{folder}/*.gz"
+
+
 TWO = "user,item,rating\n1,1,5\n1,2,1\n"
 
 FILES = [
@@ -85,6 +92,7 @@ FILES = [
         "column 'user' must be of one type in all files: integers in 0.parquet, strings in 1.parquet",
     ),
     (truncated, FileFormatError, "1.parquet is not a readable parquet file"),
+    (truncated_text, FileFormatError, "1.csv.gz is not a readable csv file: Truncated compressed stream"),
     (damaged_page, FileFormatError, "1.parquet is not a readable parquet file"),
     (
         lambda to: [parts(to, rows()), texts(to, TWO)],
@@ -121,7 +129,8 @@ def test_files_that_cannot_be_a_log(tmp_path, files, error, message):
     (tmp_path / "in").mkdir()
     named = files(tmp_path / "in")
     check_refusal(lambda: vr.prepare_log(named, tmp_path / "log", positive_from=4), error, message)
-    assert not (tmp_path / "log").exists()
+    # Parts that are finished are kept for the next attempt.
+    assert {one.name for one in tmp_path.iterdir()} <= {"in", ".log.parts"}
 
 
 OPTIONS = [
