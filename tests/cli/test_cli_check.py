@@ -31,8 +31,10 @@ def test_the_options_that_check_ends_with_read_the_file(run, messy, tmp_path):
     assert (code, err) == (0, "")
     assert "' ann'" in out
     assert "'four'" in out
-    options = shlex.split(out.strip().splitlines()[-1].removeprefix("Give "))
+    options = shlex.split(out.strip().splitlines()[-2].removeprefix("Give "))
     assert options == ["--delimiter", ";", "--clean-ids", "--drop-missing", "--positive-from", "4"]
+    command = shlex.split(out.strip().splitlines()[-1].removeprefix("For example: "))
+    assert command == ["verirec", "assess", messy, *options, "--train", "mf", "--out", "assessment"]
     parts = ["--train", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.parquet")]
     code, out, err = run("split", messy, *options, *parts, "--json")
     assert (code, "1 of 182 rows are left out" in err) == (0, True), err
@@ -59,7 +61,7 @@ def test_a_good_file_has_nothing_wrong_with_it(run, tmp_path):
     file = tmp_path / "good.csv"
     pd.DataFrame({"user": [1, 2], "item": [1, 1], "label": [0, 1]}).to_csv(file, index=False)
     code, out, _ = run("check", str(file))
-    assert (code, out.splitlines()[-1]) == (0, "Nothing is wrong with it.")
+    assert (code, out.splitlines()[-2]) == (0, "Nothing is wrong with it.")
 
 
 def test_a_prepared_folder_is_opened(run, messy, tmp_path):

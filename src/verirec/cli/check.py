@@ -6,7 +6,8 @@ import json
 import shlex
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
@@ -25,22 +26,28 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+_ASSESSED: Final = "--train mf --out assessment"
+
 
 @app.command("check")
 @takes_groups
 def check_command(log: LogOptions, as_json: AsJson = False) -> None:
     """List everything that is wrong with a file of ratings, and the options that mend it.
 
-    The options that it ends with were tried: with them every other verb reads the file. What --positive-from, --scale
-    and --duplicates should be is for you to decide; these are guesses.
+    The options that it ends with were tried: with them every other verb reads the file, such as the command below them.
+    Which column is which, where no name is a usual one, is guessed from words of several languages; what
+    --positive-from, --scale and --duplicates should be is for you to decide: these are guesses too.
 
     Example: verirec check ratings.csv --positive-from 4
     """
     found, given = _checked(log), _given(log)
+    command = _command(log.log, given | found.mend)
     if as_json:
-        typer.echo(json.dumps(_summary(found, given), indent=2))
+        typer.echo(json.dumps(_summary(found, given) | {"command": command}, indent=2))
     else:
         _say(found, given)
+        if found.log is not None:
+            typer.echo(f"For example: {command}")
     if found.log is None:
         raise FileFormatError(f"{log.log.name} cannot be read before the last of what is wrong with it is mended")
 
@@ -66,6 +73,13 @@ def _given(log: LogOptions) -> dict[str, Any]:
     usual = {"encoding": "utf-8", "duplicates": "error", "drop_missing": False, "clean_ids": False, "clicks": False}
     said = {**log.reading, **log.rules()}
     return {name: value for name, value in said.items() if value is not None and value != usual.get(name)}
+
+
+def _command(file: Path, options: dict[str, Any]) -> str:
+    """Return a whole command that reads the file: an assessment or, of clicks alone, what can be done with them."""
+    words = in_options(options)
+    verb, rest = ("train", "--method rel-mf --out model") if options.get("clicks") else ("assess", _ASSESSED)
+    return " ".join(filter(None, ["verirec", verb, shlex.quote(str(file)), words, rest]))
 
 
 def _say(found: FileCheck, given: dict[str, Any]) -> None:

@@ -67,9 +67,14 @@ def arrow_columns(
     likely: Mapping[str, str | None] | None = None,
 ) -> tuple[pa.Table, Roles]:
     """Settle which columns of a frame play which part, and bring those to Arrow: see `as_arrow` and `Roles.settle`."""
-    settled = roles.settle(_known_frame(frame, name).collect_schema().names(), likely)
+    settled = roles.settle(frame_columns(frame, name), likely)
     ids = (str(settled.user), str(settled.item))
     return as_arrow(frame, name, settled.names(), ids, clean_ids=clean_ids), settled
+
+
+def frame_columns(frame: Any, name: str = "the log") -> list[str]:
+    """Return the names of a frame's columns."""
+    return list(_known_frame(frame, name).collect_schema().names())
 
 
 def is_labelled(given: Any) -> bool:

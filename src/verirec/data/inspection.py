@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from verirec.checks import path_of
 from verirec.data.cleaning import Cleaning, clean_ids, numbers_of, outside_scale, over_dictionary, row_faults
+from verirec.data.column_guesses import guess_columns, guess_roles
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.files import file_ending, read_columns, read_log
+from verirec.data.files import column_names, file_ending, read_columns, read_log
 from verirec.data.form_guesses import guess_form
-from verirec.data.frames import arrow_columns
+from verirec.data.frames import arrow_columns, frame_columns
 from verirec.data.ids import is_text
 from verirec.data.roles import Roles, log_roles
 from verirec.data.tables import LogOptions
@@ -125,6 +126,7 @@ def check_file(
     TextForm(delimiter, columns, encoding)
     found = _FileReading(path_of("path", path), _given({**form, **options}))
     found.look_at_form()
+    found.look_at_names()
     found.look_at_rows()
     return found.read_on()
 
@@ -150,6 +152,7 @@ def check_frame(frame: Any, **options: Unpack[LogOptions]) -> FileCheck:
     {'clean_ids': True, 'drop_missing': True, 'positive_from': 2.0}
     """
     found = _FrameReading(frame, _given(options))
+    found.look_at_names()
     found.look_at_rows()
     return found.read_on()
 
@@ -174,6 +177,7 @@ class _Reading(ABC):
         self.mend: dict[str, Any] = {}
         self.ratings = np.empty(0)
         self.usable: int | None = None
+        self.times: str | None = None
 
     def add(self, what: str, mend: dict[str, Any], rows: Any = ()) -> None:
         first = tuple(int(row) for row in rows[:_SHOWN])
@@ -188,6 +192,19 @@ class _Reading(ABC):
     @abstractmethod
     def log(self) -> FeedbackLog:
         """Make the log with the options so far."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all columns."""
+
+    def look_at_names(self) -> None:
+        """Guess which columns are meant, where none or several have a usual name."""
+        with suppress(VerirecError):  # What cannot be read is told by the reader.
+            names = self.names()
+            for what, mend in guess_roles(names, self.options):
+                self.add(what, mend)
+            times = guess_columns(names)["timestamp"]
+            self.times = times[0] if len(times) == 1 and self.options.get("timestamp") is None else None
 
     def look_at_rows(self) -> None:
         """Find rows that lack something, and ids that are not tidy; what keeps one from reading them comes up later."""
@@ -241,7 +258,7 @@ class _Reading(ABC):
                     return FileCheck(tuple(self.faults), self.mend, None, ())
                 continue
             told = [str(one.message) for one in caught if not issubclass(one.category, DroppedRowsWarning)]
-            return FileCheck(tuple(self.faults), self.mend, log, (*told, *self._merged(log)))
+            return FileCheck(tuple(self.faults), self.mend, log, (*told, *self._merged(log), *self._timed()))
 
     def _merged(self, log: FeedbackLog) -> Iterator[str]:
         """Say how many rows fall out because their pair has another, where the reader does not."""
@@ -249,6 +266,11 @@ class _Reading(ABC):
         if rows > 0 and "duplicates" in self.options:
             kept = f"duplicates={self.options['duplicates']!r}"
             yield f"{rows:,} of {self.usable:,} rows are of pairs that have another row, which counts: {kept}"
+
+    def _timed(self) -> Iterator[str]:
+        """Say which column seems to have times, that nobody named."""
+        if self.times is not None:
+            yield f"column {self.times!r} seems to have times: timestamp={self.times!r} where these are needed"
 
     def _mend_of(self, error: VerirecError) -> dict[str, Any]:
         """Return the option that mends what was refused; none where it was given already."""
@@ -286,18 +308,25 @@ class _FileReading(_Reading):
                     self.add(what, mend)
 
     def table(self, roles: Roles) -> tuple[pa.Table, Roles]:
-        form = TextForm(
-            self.options.get("delimiter"), self.options.get("columns"), self.options["encoding"], skip_broken=True
-        )
-        ending = file_ending(self.file, is_text=self.options.get("delimiter") is not None)
-        found = read_columns(self.file, ending, roles, form)
+        form = self._form()
+        found = read_columns(self.file, self._ending(), roles, form)
         if form.broken and "drop_missing" not in self.given:
             lines = f"{len(form.broken):,} lines do not have as many fields as there are columns"
             self.add(f"{lines} (first: {short(form.broken[0])})", {"drop_missing": True})
         return found
 
+    def names(self) -> list[str]:
+        return column_names(self.file, self._ending(), self._form())
+
     def log(self) -> FeedbackLog:
         return read_log(self.file, **self.options)
+
+    def _ending(self) -> str:
+        return file_ending(self.file, is_text=self.options.get("delimiter") is not None)
+
+    def _form(self) -> TextForm:
+        given = self.options
+        return TextForm(given.get("delimiter"), given.get("columns"), given["encoding"], skip_broken=True)
 
 
 class _FrameReading(_Reading):
@@ -309,6 +338,9 @@ class _FrameReading(_Reading):
 
     def table(self, roles: Roles) -> tuple[pa.Table, Roles]:
         return arrow_columns(self.frame, roles)
+
+    def names(self) -> list[str]:
+        return frame_columns(self.frame)
 
     def log(self) -> FeedbackLog:
         return FeedbackLog.from_frame(self.frame, **self.options)

@@ -232,6 +232,17 @@ class ReaskRoles(TruthRoles):
     rating_word = "answer"
 
 
+def is_usual(role: str, column: str) -> bool:
+    """Tell whether a column has a usual name of a log's user, item or rating.
+
+    Examples
+    --------
+    >>> is_usual("item", "movieId"), is_usual("item", "sku")
+    (True, False)
+    """
+    return _plain(column) in _USUAL_NAMES[role]
+
+
 def _is_ours(columns: list[str]) -> bool:
     """Tell whether a table is one that a log made of itself: it has both labels and what they were made of."""
     return columns[:3] == ["user", "item", "label"] and {*columns[3:]} <= {"rating", *_OWN_ROLES}

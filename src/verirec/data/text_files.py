@@ -82,18 +82,10 @@ class TextLayout:
         cls, file: Path, settle: Callable[[list[str]], Roles], delimiter: str, form: TextForm, *, typed_header: bool
     ) -> TextLayout:
         """Read a file's header; parameters as in `read_text`."""
-        read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
-        start = _start(file)
-        current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(delimiter.encode()))
-        with pyarrow.csv.open_csv(opened_text(file), read_options=read, parse_options=parse) as opened:
-            header = opened.schema.names
-        form.broken.clear()  # Of the first block, which is read once more.
-        names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
-        if len(set(names)) < len(names):
-            raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
-        settled = settle(names)
-        as_read = dict(zip(names, header, strict=True))
+        as_read = header_of(file, delimiter, form, typed_header=typed_header)
+        settled = settle(list(as_read))
         ids = [as_read[str(name)] for name in (settled.user, settled.item)]
+        read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
         return cls(settled, ids, [as_read[name] for name in settled.names()], read, parse)
 
     def options(
@@ -118,6 +110,20 @@ class TextLayout:
             null_values=[""],
         )
         return {"read_options": self.read, "parse_options": self.parse, "convert_options": convert}
+
+
+def header_of(file: Path, delimiter: str, form: TextForm, *, typed_header: bool) -> dict[str, str]:
+    """Return the names of a file's columns, and how the header spells each; parameters as in `read_text`."""
+    start = _start(file)
+    current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(delimiter.encode()))
+    options = {"read_options": form.reading(), "parse_options": form.parsing(delimiter, quoted=b'"' in start)}
+    with pyarrow.csv.open_csv(opened_text(file), **options) as opened:
+        header = opened.schema.names
+    form.broken.clear()  # Of the first block, which is read once more.
+    names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
+    if len(set(names)) < len(names):
+        raise ColumnError(f"{file.name} has a column twice; the columns are: {names_in_words(names)}")
+    return dict(zip(names, header, strict=True))
 
 
 def _start(file: Path) -> bytes:
