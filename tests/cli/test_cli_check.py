@@ -70,7 +70,7 @@ def test_a_prepared_folder_is_opened(run, messy, tmp_path):
         warnings.simplefilter("ignore")
         assert run("prepare", messy, *options, "--out", tmp_path / "log")[0] == 0
     code, out, _ = run("check", tmp_path / "log")
-    assert (code, out.splitlines()[-1]) == (0, "Nothing is wrong with it.")
+    assert (code, out.splitlines()[-2]) == (0, "Nothing is wrong with it.")
     next((tmp_path / "log").glob("by_user*")).write_bytes(b"")
     assert run("check", tmp_path / "log")[0] == 2
 

@@ -17,7 +17,7 @@ from verirec.data.limits import COMPRESSIONS
 from verirec.data.parquet_files import read_parquet
 from verirec.data.roles import PairRoles, Roles, log_duplicates, log_roles
 from verirec.data.tables import LogOptions
-from verirec.data.text_files import header_of, one_line, read_text, refuse_long_line
+from verirec.data.text_files import header_names, one_line, read_text, refuse_long_line
 from verirec.data.text_form import TextForm
 from verirec.exceptions import ColumnError, EmptyLogError, FileFormatError, MissingValueError, ParameterError
 from verirec.formatting import short
@@ -140,7 +140,7 @@ def column_names(file: Path, ending: str, form: TextForm) -> list[str]:
     with told_in_one_line(file, ending, Roles()):
         if ending == ".parquet":
             return list(pyarrow.parquet.read_schema(file).names)
-        return list(header_of(file, separator(ending, form), form, typed_header=ending == ".inter"))
+        return header_names(file, separator(ending, form), form, typed_header=ending == ".inter")
 
 
 def settling(file: Path, roles: Roles, likely: Mapping[str, str | None] | None = None) -> Callable[[list[str]], Roles]:

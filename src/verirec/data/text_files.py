@@ -82,11 +82,11 @@ class TextLayout:
         cls, file: Path, settle: Callable[[list[str]], Roles], delimiter: str, form: TextForm, *, typed_header: bool
     ) -> TextLayout:
         """Read a file's header; parameters as in `read_text`."""
-        as_read = header_of(file, delimiter, form, typed_header=typed_header)
+        parse = form.parsing(delimiter, quoted=_may_have_quotes(file))
+        as_read = _header(file, form, parse, typed_header=typed_header)
         settled = settle(list(as_read))
         ids = [as_read[str(name)] for name in (settled.user, settled.item)]
-        read, parse = form.reading(), form.parsing(delimiter, quoted=_may_have_quotes(file))
-        return cls(settled, ids, [as_read[name] for name in settled.names()], read, parse)
+        return cls(settled, ids, [as_read[name] for name in settled.names()], form.reading(), parse)
 
     def options(
         self, id_type: pa.DataType, others: pa.DataType | None = None, *, text: Sequence[str] = ()
@@ -112,12 +112,16 @@ class TextLayout:
         return {"read_options": self.read, "parse_options": self.parse, "convert_options": convert}
 
 
-def header_of(file: Path, delimiter: str, form: TextForm, *, typed_header: bool) -> dict[str, str]:
-    """Return the names of a file's columns, and how the header spells each; parameters as in `read_text`."""
+def header_names(file: Path, delimiter: str, form: TextForm, *, typed_header: bool) -> list[str]:
+    """Return the names of a file's columns; parameters as in `read_text`."""
+    return list(_header(file, form, form.parsing(delimiter, quoted=_may_have_quotes(file)), typed_header=typed_header))
+
+
+def _header(file: Path, form: TextForm, parse: pyarrow.csv.ParseOptions, *, typed_header: bool) -> dict[str, str]:
+    """Return the names of a file's columns, and how the header spells each."""
     start = _start(file)
-    current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(delimiter.encode()))
-    options = {"read_options": form.reading(), "parse_options": form.parsing(delimiter, quoted=b'"' in start)}
-    with pyarrow.csv.open_csv(opened_text(file), **options) as opened:
+    current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(parse.delimiter.encode()))
+    with pyarrow.csv.open_csv(opened_text(file), read_options=form.reading(), parse_options=parse) as opened:
         header = opened.schema.names
     form.broken.clear()  # Of the first block, which is read once more.
     names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
