@@ -271,7 +271,7 @@ def _about_what_was_not_compared(found: Findings) -> list[str]:
 def _and_not_compared(found: Findings, ranked: list[str]) -> str:
     """Say with whom those that only rank were not compared."""
     others = [name for name in found.recommenders if name not in ranked]
-    if len(found.recommenders) < 2:
+    if len(found.recommenders) < 2 or found.ranking_comparisons:
         return ""
     return f" and not compared with {listed(others) if others else 'each other'}"
 

@@ -1,0 +1,77 @@
+"""What `verirec estimate` says of the difference of two rankings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from verirec.cli.judging import Judge, Judged
+from verirec.data import PredictionsLike
+from verirec.estimation import EstimateRange, Estimates, compare_rankings
+from verirec.exceptions import SurveyError, VerirecWarning
+from verirec.losses import TransitionMatrix, TransitionRegion
+
+
+def rankings_compared(
+    judge: Judge, given: Mapping[str, PredictionsLike], results: Mapping[str, Judged]
+) -> Estimates | None:
+    """Compare the rankings of two recommenders; nothing of more, of clicks, or where the survey has too few pairs."""
+    ranked = [name for name, one in results.items() if one.ranking is not None]
+    if len(given) != 2 or len(ranked) != 2 or judge.clicks:
+        return None
+    assert not isinstance(judge.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
+    with warnings.catch_warnings():
+        # What there is to warn of was said of each.
+        warnings.simplefilter("ignore", VerirecWarning)
+        try:
+            return compare_rankings(
+                *(given[name] for name in ranked),  # type: ignore[misc]
+                judge.pairs.log,
+                propensities=judge.pairs.propensities,
+                noise_rates=judge.rates,
+                audit=judge.audit,
+                survey=judge.survey,
+                exclude=judge.exclude,
+                k=judge.ranking.k,
+                confidence=judge.options["confidence"],
+            )
+        except SurveyError:
+            return None
+
+
+def show_difference(found: Estimates, names: list[str], *, known: bool) -> None:
+    """Print the difference of two rankings, and a verdict where it rests on a survey or on known propensities."""
+    console, (first, second) = Console(markup=False, highlight=False), names
+    told = {name: one for name, one in found.items() if not name.startswith("dcg")}
+    console.print(f"Difference in ranking, {first} minus {second}: above 0, {first} ranks better", soft_wrap=True)
+    table = Table("Metric", "Difference [interval]")
+    for name, one in told.items():
+        value = "" if isinstance(one, EstimateRange) else f"{one.value:+.4f} "
+        table.add_row(name, f"{value}[{one.interval[0]:+.4f}, {one.interval[1]:+.4f}]")
+    console.print(table)
+    deciding = next(name for name in told if name.startswith("ndcg"))
+    low, high = told[deciding].interval
+    by_survey = _source(told[deciding]) == "survey"
+    better = first if low > 0 else second if high < 0 else None
+    metric = deciding.upper()
+    if not (by_survey or known):
+        console.print(
+            "This rests on the log, and so do the figures of each: they hold if selection depends on user and item "
+            f"only, which no log shows. True labels of pairs among their best tell: verirec plan ... --purpose "
+            f"{deciding} --budget 400 --out ask.csv, and then --survey ask.csv.",
+            soft_wrap=True,
+        )
+        return
+    if better is None:
+        console.print(f"By {metric}, which of the two ranks better is not established.", soft_wrap=True)
+        return
+    by = "the survey" if by_survey else "propensities that are known"
+    console.print(f"{better} ranks better by {metric}: established by {by}.", soft_wrap=True)
+
+
+def _source(one: Any) -> str:
+    return str((one.lowest if isinstance(one, EstimateRange) else one).diagnostics["source"])
