@@ -323,7 +323,10 @@ def test_a_region_gives_ranges(figures, folder):
 
 def test_json_has_its_parts_and_every_recommender_in_order(figures):
     shown = figures("log.csv", *(f"--predictions={name}=matrix.npy" for name in ("b", "a")))
-    assert list(shown) == ["noise_rates", "who_errs", "propensity", "recommenders", "calibrated", "ranking"]
+    assert list(shown) == [
+        *("noise_rates", "who_errs", "propensity", "recommenders", "calibrated", "calibrated_by_survey", "ranking"),
+        "ranking_difference",
+    ]
     assert list(shown["recommenders"]) == ["b", "a"]
     assert shown["recommenders"]["a"] == shown["recommenders"]["b"]
 

@@ -118,7 +118,7 @@ def estimate_command(
     """
     from verirec.cli.estimate_table import show, summary
     from verirec.cli.judging import Judge
-    from verirec.cli.ranking_difference import rankings_compared, show_difference
+    from verirec.cli.ranking_difference import as_figures, show_difference
     from verirec.estimation.inputs import judgeable
     from verirec.estimation.rows import LoggedPairs
     from verirec.estimation.score_calibration import calibrated_where_needed
@@ -161,15 +161,12 @@ def estimate_command(
     for name, one in given.items():
         with working(Text(f"Estimating {name}")):
             results[name] = judged(name, one)
-    difference = rankings_compared(judged, given, results)
     if as_json:
-        whole_summary = summary(results, found, propensities, table, errors)
-        plain = {} if difference is None else {metric: one.to_dict() for metric, one in difference.items()}
-        typer.echo(json.dumps(whole_summary | {"ranking_difference": plain}, indent=2))
+        figures = summary(results, found, propensities, table, errors)
+        typer.echo(json.dumps(figures | as_figures(judged, given, results), indent=2))
     else:
         show(results, found, table, how, errors)
-        if difference is not None:
-            show_difference(difference, list(results), known=propensities.known)
+        show_difference(judged, given, results)
 
 
 def _listed(estimators: str | None) -> Sequence[str] | str | None:

@@ -43,9 +43,21 @@ def rankings_compared(
             return None
 
 
-def show_difference(found: Estimates, names: list[str], *, known: bool) -> None:
+def as_figures(
+    judge: Judge, given: Mapping[str, PredictionsLike], results: Mapping[str, Judged]
+) -> dict[str, dict[str, Any]]:
+    """Return the difference as JSON has it; empty if there is none."""
+    found = rankings_compared(judge, given, results)
+    return {"ranking_difference": {} if found is None else {name: one.to_dict() for name, one in found.items()}}
+
+
+def show_difference(judge: Judge, given: Mapping[str, PredictionsLike], results: Mapping[str, Judged]) -> None:
     """Print the difference of two rankings, and a verdict where it rests on a survey or on known propensities."""
-    console, (first, second) = Console(markup=False, highlight=False), names
+    found = rankings_compared(judge, given, results)
+    if found is None:
+        return
+    console, (first, second) = Console(markup=False, highlight=False), results
+    known = judge.pairs.propensities.known
     told = {name: one for name, one in found.items() if not name.startswith("dcg")}
     console.print(f"Difference in ranking, {first} minus {second}: above 0, {first} ranks better", soft_wrap=True)
     table = Table("Metric", "Difference [interval]")
