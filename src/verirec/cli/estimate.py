@@ -142,14 +142,13 @@ def estimate_command(
     }
     errors = rates.found(table, found.audit, propensities)
     pairs = LoggedPairs(table, propensities, errors=errors)
-    every = vars(how) | options
     given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
     exclude = excluded.read(table, log)
     judged = Judge(
         pairs,
         found.rates,
         _listed(estimators),
-        every,
+        vars(how) | options,
         ranking,
         surveyed,
         found.audit,
@@ -162,8 +161,8 @@ def estimate_command(
         with working(Text(f"Estimating {name}")):
             results[name] = judged(name, one)
     if as_json:
-        figures = summary(results, found, propensities, table, errors)
-        typer.echo(json.dumps(figures | as_figures(judged, given, results), indent=2))
+        more = as_figures(judged, given, results)
+        typer.echo(json.dumps(summary(results, found, propensities, table, errors) | more, indent=2))
     else:
         show(results, found, table, how, errors)
         show_difference(judged, given, results)
