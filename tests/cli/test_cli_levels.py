@@ -184,6 +184,7 @@ def trained(run, folder, place, *more):
     return run("train", *log, "--set", "epochs=5", "--set", "dim=2", "--out", place, *more)
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize(("head", "told"), [((), "stars"), (("--head", "ordinal"), "ordinal")])
 def test_a_model_of_stars_is_trained_evaluated_and_recommends(run, folder, tmp_path, head, told):
     code, _, errors = trained(run, folder, tmp_path / "model", "--method", "mf", *head)
