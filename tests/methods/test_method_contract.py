@@ -239,6 +239,7 @@ def test_without_held_out_rows_the_last_state_is_kept(name):
     assert np.isfinite(matrix(method)).all()
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize("name", SOME)
 def test_predictions_are_probabilities_of_all_pairs_that_can_be_estimated(name):
     method, world = fitted(name), small_world()

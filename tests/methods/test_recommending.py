@@ -507,6 +507,7 @@ def test_an_untrained_method_has_no_predictions_for_a_log():
     check_refusal(lambda: MF().predictions_for(LOG), NotFittedError, "is not trained yet")
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 def test_a_trained_method_and_its_recommender_are_predictions_by_themselves():
     log, method = small_world().log, fitted("mf")
     expected = vr.estimate(method.predictions, log)["naive"].value

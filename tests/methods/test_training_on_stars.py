@@ -257,6 +257,7 @@ def test_users_who_are_folded_in_get_what_training_gave_them(name, head, world):
     np.testing.assert_allclose(again.predict(users, items), method.predict(users, items), atol=0.06)
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize("head", ["stars", "ordinal"])
 def test_a_model_of_levels_is_judged_as_it_is(head, world):
     survey = vr.SurveySample(*world.survey(300, random_state=1), levels=STARS)
@@ -271,6 +272,7 @@ def test_a_model_of_levels_is_judged_as_it_is(head, world):
     assert world.true_inaccuracy(rec) == pytest.approx(((stars - world.true_values) ** 2).mean(), rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 def test_chances_of_levels_are_judged_by_their_logs(world):
     rec = fitted("mf", world, "ordinal").recommender_
     users, items = np.repeat(np.arange(80), 60), np.tile(np.arange(60), 80)
@@ -283,6 +285,7 @@ def test_chances_of_levels_are_judged_by_their_logs(world):
         assert one == pytest.approx(two, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 def test_another_logs_grid_is_predicted_by_id(world):
     method = fitted("mf", world, "ordinal")
     part = world.log.select(world.log.users < 40)

@@ -326,7 +326,11 @@ def test_warnings_and_errors_name_the_group(grouped):
         (([0], [0], [[1]]), AuditError, r"^the audit's true_labels must be a flat array; got shape \(1, 1\)$"),
         (([-1], [0], [1]), PositionError, r"^the audit's users must be positions .*\(row 0 has -1\)$"),
         (([0], [2**31], [1]), PositionError, r"^the audit's items must be positions "),
-        (([0.0], [0], [1]), PositionError, r"^the audit's users must be integers \(positions\); got float64$"),
+        (
+            ([0.0], [0], [1]),
+            PositionError,
+            r"^the audit's users must be integers \(positions\); got float64: log\.user_ids",
+        ),
         ((["ann"], [0], [1]), PositionError, r"^the audit's users must be integers \(positions\)"),
         (([[0]], [0], [1]), PositionError, r"^the audit's users must be a flat array of positions"),
         (([0, 1], [0, 1], [1, 0], [0.5]), AuditError, "^an audit's probabilities must be one a pair, 2; got 1$"),

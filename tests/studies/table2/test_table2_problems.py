@@ -163,6 +163,7 @@ def _columns(log):
     return log.users, log.items, log.labels
 
 
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize("features", [False, True])
 def test_covariates_that_are_shared_between_seeds_train_the_same_model(features):
     problem, rates = small_problem(features=features), NoiseRates(0.2, 0.1)
