@@ -261,4 +261,4 @@ def test_the_page_says_that_pairs_are_left_out(world, parts, given, left_out):
     page = assessment_page(assess(world.log, given, noise_rates=RATES, propensities=known, exclude=exclude))
     said = " ".join(page.split())
     assert ("rated or not, but for those left out; smaller" in said) == left_out
-    assert ("ranks all items, those left out among them" in said) == left_out
+    assert ("rated or not, but for those left out, by what people" in said) == left_out

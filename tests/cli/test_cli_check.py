@@ -107,7 +107,10 @@ def test_a_log_comes_on_standard_input(run, messy, monkeypatch, tmp_path):
     given(file.read_bytes())
     code, out, err = run("split", "-", "--train", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.csv"))
     assert code == 0, err
-    assert len(out.splitlines()) == 2
+    assert [line.partition(":")[0] for line in out.splitlines()[:2]] == [
+        str(tmp_path / "a.csv"),
+        str(tmp_path / "b.csv"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,3 +147,31 @@ def test_a_part_that_cannot_be_written_takes_the_other_along(run, tmp_path, monk
     code, _, err = run("split", str(tmp_path / "log.csv"), *parts)
     assert (code, "No space left on device" in err) == (2, True)
     assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_split_writes_the_ids_that_keep_the_grid_of_its_parts(run, tmp_path):
+    rows = [f"u{user},{item},{(user + item) % 2}" for user in range(12) for item in range(3)] + ["u99,77,1"]
+    (tmp_path / "log.csv").write_text("user,item,label\n" + "\n".join(rows) + "\n")
+    parts = ["--train", tmp_path / "a.csv", "--test", tmp_path / "b.csv"]
+    code, out, err = run("split", tmp_path / "log.csv", *parts, "--held-out", ".1")
+    assert (code, err) == (0, "")
+    assert "of 13 users; to keep the others in its grid, split with --ids, and read it with --all-users" in out
+    code, out, err = run("split", tmp_path / "log.csv", *parts, "--held-out", ".1", "--ids", tmp_path / "ids")
+    assert (code, err) == (0, "")
+    assert f"read it with --all-users {tmp_path / 'ids' / 'users.txt'}" in out
+    lists = {f"all_{side}": tmp_path / "ids" / f"{side}.txt" for side in ("users", "items")}
+    assert vr.read_log(tmp_path / "b.csv", **lists).shape == vr.read_log(tmp_path / "log.csv").shape
+    named = ["--all-users", lists["all_users"], "--ids", tmp_path / "ids"]
+    code, _, err = run("split", tmp_path / "log.csv", *parts, *named)
+    assert (code, "--ids must not take the place of what is read" in err) == (2, True)
+
+
+def test_the_latest_row_counts_where_there_are_times(run, tmp_path):
+    (tmp_path / "log.csv").write_text(
+        "user,item,label,rated_at\n1,1,1,2024-01-02\n1,1,0,2024-01-01\n2,1,0,2024-01-01\n"
+    )
+    _, out, _ = run("check", tmp_path / "log.csv", "--json")
+    assert json.loads(out)["options"] == "--timestamp rated_at --duplicates latest"
+    (tmp_path / "log.csv").write_text("user,item,label,rated_at\n1,1,1,spring\n1,1,0,2024-01-01\n2,1,0,2024-01-01\n")
+    _, out, _ = run("check", tmp_path / "log.csv", "--json")
+    assert json.loads(out)["options"] == "--duplicates last"

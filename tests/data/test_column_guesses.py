@@ -25,8 +25,9 @@ def test_words_of_several_languages(names, user, item, rating, timestamp):
     assert guess_columns(names) == expected
 
 
-def test_words_of_two_parts_say_neither():
-    assert guess_columns(["rating_date", "user_rating"])["rating"] == []
+def test_words_of_two_parts_say_neither_but_dates_are_dates():
+    found = guess_columns(["rating_date", "user_rating"])
+    assert (found["rating"], found["user"], found["timestamp"]) == ([], [], ["rating_date"])
 
 
 def test_an_ending_that_names_an_id_is_no_word():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -16,7 +17,12 @@ from verirec.cli.options import AsJson, Seed, named_path
 from verirec.exceptions import ParameterError
 from verirec.pages.writing import check_writable_file, write_files
 
+if TYPE_CHECKING:
+    from verirec.data.ids import IdMap
+
 app = typer.Typer(add_completion=False)
+
+_SIDES: Final = ("user", "item")
 
 _Part = Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="File to write: .csv or .parquet.")]
 
@@ -32,6 +38,14 @@ def split_command(
         str,
         typer.Option(help="random rows; user: whole users; within-user: rows of each; time: the last, by --timestamp."),
     ] = "random",
+    ids: Annotated[
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="PATH",
+            help="Folder for users.txt and items.txt, all ids of the log: --all-users and --all-items of its parts.",
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -39,14 +53,19 @@ def split_command(
 
     Both have the columns user, item and label, with whatever else the log has, and are read back without options, but
     for --levels, --all-users, --all-items and features, which are given again. Users and items that have no row in a
-    part are in its grid only where --all-users and --all-items name them.
+    part are in its grid only where --all-users and --all-items name them; --ids writes these lists.
 
     Example: verirec split ratings.csv --positive-from 4 --train train.csv --test test.csv --held-out .3
     """
     _check_parts(train, test, log.files)
     parts = vr.split(log.load(), held_out, by=by, random_state=seed)  # type: ignore[arg-type]
     written = dict(zip((train, test), parts, strict=True))
-    write_files({file: _content(part, file) for file, part in written.items()})
+    lists = {} if ids is None else {ids / f"{side}s.txt": _listed(getattr(parts[0], f"{side}_ids")) for side in _SIDES}
+    for file in lists:
+        check_writable_file(file)
+        if file.resolve() in {one.resolve() for one in log.files}:
+            raise ParameterError(f"--ids must not take the place of what is read; got {str(file)!r}")
+    write_files({file: _content(part, file) for file, part in written.items()} | lists)
     if as_json:
         told = {
             name: {"file": str(file), "rows": len(written[file])} for name, file in (("train", train), ("test", test))
@@ -56,6 +75,25 @@ def split_command(
     console = Console(markup=False, highlight=False)
     for file, part in written.items():
         console.print(f"{file}: {part!r}", soft_wrap=True)
+    for file, part in written.items():
+        for side in _SIDES:
+            _say_lacking(console, file, part, side, ids)
+
+
+def _say_lacking(console: Console, file: Path, part: vr.FeedbackLog, side: str, ids: Path | None) -> None:
+    """Say how many users or items a part has no row of, and what keeps them in its grid."""
+    total, there = getattr(part, f"n_{side}s"), len(np.unique(getattr(part, f"{side}s")))
+    if there < total:
+        option = f"--all-{side}s"
+        mend = (
+            f"read it with {option} {ids / f'{side}s.txt'}" if ids else f"split with --ids, and read it with {option}"
+        )
+        told = f"{file} has rows of {there:,} of {total:,} {side}s; to keep the others in its grid, {mend}"
+        console.print(told, soft_wrap=True)
+
+
+def _listed(ids: IdMap) -> bytes:
+    return "".join(f"{one}\n" for one in ids.ids().tolist()).encode()
 
 
 def _check_parts(train: Path, test: Path, inputs: list[Path]) -> None:

@@ -18,7 +18,7 @@ _WORDS: Final[dict[str, str]] = {
     "usuario cliente miembro socio comprador lector visitante cuenta utente utilizador gebruiker klant",
     "item": "item items i iid product prod movie film video song track book isbn article sku ean upc gtin asin content "
     "show series episode game app listing offer document doc news story post page recipe restaurant place venue "
-    "business hotel course joke anime artist album podcast "
+    "business hotel course wine vin reference ref beer dish joke anime artist album podcast "
     "artikel produkt buch lied ware angebot rezept spiel gegenstand "
     "produit objet livre chanson oeuvre jeu recette offre "
     "articulo producto pelicula libro cancion objeto juego receta oferta "
@@ -112,5 +112,6 @@ def _without_id(word: str) -> str:
 
 
 def _is_other(said: frozenset[str], role: str) -> bool:
-    """Whether words are of another part too: "rating_date" is a date."""
-    return any(said & frozenset(vocabulary.split()) for other, vocabulary in _WORDS.items() if other != role)
+    """Whether words are of another part too; "rating_date" is a date."""
+    others = (vocabulary for other, vocabulary in _WORDS.items() if other != role)
+    return role != "timestamp" and any(said & frozenset(vocabulary.split()) for vocabulary in others)

@@ -258,7 +258,9 @@ class _Reading(ABC):
                     return FileCheck(tuple(self.faults), self.mend, None, ())
                 continue
             told = [str(one.message) for one in caught if not issubclass(one.category, DroppedRowsWarning)]
-            return FileCheck(tuple(self.faults), self.mend, log, (*told, *self._merged(log), *self._timed()))
+            return FileCheck(
+                tuple(self.faults), self.mend, log, (*told, *self._merged(log), *self._timed(), *self._guessed())
+            )
 
     def _merged(self, log: FeedbackLog) -> Iterator[str]:
         """Say how many rows fall out because their pair has another, where the reader does not."""
@@ -269,20 +271,39 @@ class _Reading(ABC):
 
     def _timed(self) -> Iterator[str]:
         """Say which column seems to have times, that nobody named."""
-        if self.times is not None:
+        if self.times is not None and self.options.get("timestamp") is None:
             yield f"column {self.times!r} seems to have times: timestamp={self.times!r} where these are needed"
+
+    def _guessed(self) -> Iterator[str]:
+        """Say what nobody but the user can decide."""
+        if "positive_from" in self.mend:
+            rule = f"positive_from={self.mend['positive_from']:g}"
+            yield f"{rule} is a guess, which parts the ratings most evenly: from which rating on do people like?"
 
     def _mend_of(self, error: VerirecError) -> dict[str, Any]:
         """Return the option that mends what was refused; none where it was given already."""
-        policy = "last" if self.options.get("timestamp") is None else "latest"
         mends: dict[type[VerirecError], dict[str, Any]] = {
             MissingValueError: {"drop_missing": True},
             IdError: {"clean_ids": True},
-            DuplicatePairError: {"duplicates": policy},
+            DuplicatePairError: self._policy() if isinstance(error, DuplicatePairError) else {},
             LabelError: self._rule(),
         }
         mend = next((mend for kind, mend in mends.items() if isinstance(error, kind)), {})
         return {} if any(self.options.get(name) is not None for name in mend) else mend
+
+    def _policy(self) -> dict[str, Any]:
+        """Return which row of a pair should count: the latest, where there are times that can be read, or the last."""
+        timed = {"timestamp": self.options.get("timestamp") or self.times, "duplicates": "latest"}
+        if timed["timestamp"] is None:
+            return {"duplicates": "last"}
+        before, self.options = self.options, self.options | timed
+        try:
+            self.log()
+        except VerirecError:
+            self.options = before
+            return {"duplicates": "last"}
+        self.options = before
+        return {name: value for name, value in timed.items() if before.get(name) is None}
 
     def _rule(self) -> dict[str, Any]:
         """Return the threshold that parts the ratings most evenly, where there is no rule yet."""

@@ -77,18 +77,20 @@ def scores_of_table(
             raise side.unknown_error(source, np.arange(len(known)))
     if not known.any():
         raise UnknownIdError(f"{source}: no row has both a user and an item of the log")
+    ranks = isinstance(settled, ScoreRoles) and settled.says_ranks
     if not known.all():
         warn_of_left_out(
             f"{source}: {int((~known).sum()):,} of {len(known):,} rows",
             {side.name: (side.unknown, side.first_unknown) for side in sides},
+            "; items that stand behind one in a list move up" if ranks else "",
         )
     users, items, scores = sides[0].positions[known], sides[1].positions[known], column.to_numpy()[known]
-    if isinstance(settled, ScoreRoles) and settled.says_ranks:
+    if ranks:
         return TopLists(users, items, scores, log.shape)
     return users, items, scores
 
 
-def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) -> None:
+def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]], more: str = "") -> None:
     """Warn that some of a file is left out.
 
     Parameters
@@ -97,6 +99,8 @@ def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) ->
         The file, and how much of it.
     unknown
         By "user" and "item": how many ids the log does not have, and the first three.
+    more
+        What follows from it.
     """
     told = " and ".join(
         f"{count:,} {side}{'s' if count > 1 else ''} (first: {', '.join(map(short, first))})"
@@ -105,7 +109,8 @@ def warn_of_left_out(what: str, unknown: Mapping[str, tuple[int, list[Any]]]) ->
     )
     options = " and ".join(f"all_{side}s=..." for side, (count, _) in unknown.items() if count)
     warn_caller(
-        f"{what} are left out, of {told} that the log does not have; to have them counted, read the log with {options}",
+        f"{what} are left out, of {told} that the log does not have{more}; to have them counted, read the log with "
+        f"{options}",
         UnknownIdWarning,
     )
 
