@@ -24,11 +24,13 @@ import numpy as np
 
 import verirec as vr
 from verirec.estimation.calibration import calibrate
-from verirec.estimation.cross_calibration import calibrate_by_survey, can_calibrate
+from verirec.estimation.cross_calibration import calibrate_by_survey
 from verirec.estimation.setup import cell_losses
 from verirec.estimation.survey.problem import LossDifference, survey_results
 
 SHAPE = 150, 120
+FEWEST = 10
+"""Likes, and dislikes, without which a survey is left out: each fold's others need both."""
 EVERYWHERE = np.arange(SHAPE[0]), np.arange(SHAPE[1])
 NAMES = ("survey", "survey-ppi")
 JUDGED = ("first", "second", "difference")
@@ -53,7 +55,7 @@ def repeated(world: vr.simulate.World, scores: dict[str, np.ndarray], pairs: int
     drawn = np.random.default_rng([pairs, seed]).choice(SHAPE[0] * SHAPE[1], pairs, replace=False)
     users, items = np.divmod(drawn, SHAPE[1])
     survey = vr.SurveySample(users, items, world.true_labels[users, items])
-    if not can_calibrate(survey, seed):
+    if np.bincount(survey.labels, minlength=2).min() < FEWEST:
         return None
     made = calibrate_by_survey(scores, survey, world.log, seed=seed)
     one, two = (cell_losses(each, world.log, "log", None, counts_grid=True) for each in made.values())

@@ -11,7 +11,7 @@ from verirec.estimation import EstimateRange
 
 _NOT_OF_PLANS: Final = {
     *("--out", "--survey", "--audit", "--reask", "--hold-out", "--train", "--calibrate", "-k", "--k", "--sample"),
-    *("--selection", "--unbiased", "--exclude", "--groups"),
+    "--rates-by",
 }
 """Options of assess with a value that a plan does not take."""
 _BUDGET: Final = 400

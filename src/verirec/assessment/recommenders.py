@@ -125,12 +125,17 @@ def _rankings_compared(
     ]
     found = []
     for first, second in list(combinations(told, 2))[:MOST_RANKED]:
-        estimates = evidence.ranking(predictions[first], predictions[second])
+        estimates = evidence.ranking(_scores(predictions[first]), _scores(predictions[second]))
         if estimates is not None and metric in estimates:
             basis: Basis = evidence.basis if asked is None else "survey"
-            lacking = "" if asked is None else asked.lacking
+            lacking = "" if asked is None else evidence.lacking if asked is evidence.survey else asked.lacking
             found.append(RankingComparison(first, second, estimates, metric, basis, lacking))
     return tuple(found)
+
+
+def _scores(given: PredictionsLike) -> PredictionsLike:
+    """Return what ranks: a surveyed pair has a curve of its own, and would stand elsewhere by it than by its score."""
+    return given.scores if isinstance(given, CrossFittedScores) else given
 
 
 def _has_losses(given: PredictionsLike, evidence: Evidence) -> bool:
@@ -182,9 +187,7 @@ def _assessed(
     estimates = by_log | firmest.levels.get(name, {})
     headline = evidence.headline if entrant.whole else corrected
     of = f"the {entrant.problem.losses.loss.name} loss"
-    # A surveyed pair has a curve of its own, and would stand elsewhere by it than by its score.
-    ranked = entrant.given.scores if isinstance(entrant.given, CrossFittedScores) else entrant.given
-    ranking = evidence.ranking(ranked) if entrant.whole else None
+    ranking = evidence.ranking(_scores(entrant.given)) if entrant.whole else None
     return AssessedRecommender(Estimates(estimates, of), headline, corrected, selection_only, ranking, entrant.covered)
 
 

@@ -280,8 +280,9 @@ def _about_calibration(found: Findings) -> list[str]:
     """Name those whose scores were made probabilities, and by how many rows."""
     if found.calibrated_by_survey:
         pairs = max(found.calibrated_by_survey.values())
+        were = "was" if len(found.calibrated_by_survey) == 1 else "were"
         return [
-            f"As there are scores that are not probabilities, {listed(list(found.calibrated_by_survey))} were "
+            f"As there are scores that are not probabilities, {listed(list(found.calibrated_by_survey))} {were} "
             f"calibrated by the survey's {pairs:,} pairs, each of which is judged by a curve of the others."
         ]
     if not found.calibrated:

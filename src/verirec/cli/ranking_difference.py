@@ -65,7 +65,9 @@ def show_difference(judge: Judge, given: Mapping[str, PredictionsLike], results:
         value = "" if isinstance(one, EstimateRange) else f"{one.value:+.4f} "
         table.add_row(name, f"{value}[{one.interval[0]:+.4f}, {one.interval[1]:+.4f}]")
     console.print(table)
-    deciding = next(name for name in told if name.startswith("ndcg"))
+    deciding = next((name for name in told if name.startswith("ndcg")), None)
+    if deciding is None:
+        return
     low, high = told[deciding].interval
     by_survey = _source(told[deciding]) == "survey"
     better = first if low > 0 else second if high < 0 else None
@@ -78,8 +80,10 @@ def show_difference(judge: Judge, given: Mapping[str, PredictionsLike], results:
             soft_wrap=True,
         )
         return
-    if better is None:
-        console.print(f"By {metric}, which of the two ranks better is not established.", soft_wrap=True)
+    lacking = judge.survey.lacking if by_survey and judge.survey is not None else ""
+    if better is None or lacking:
+        why = f": {lacking}" if lacking else ""
+        console.print(f"By {metric}, which of the two ranks better is not established{why}.", soft_wrap=True)
         return
     by = "the survey" if by_survey else "propensities that are known"
     console.print(f"{better} ranks better by {metric}: established by {by}.", soft_wrap=True)

@@ -206,11 +206,13 @@ def ids_of_one_kind(values: list[Any]) -> list[Any] | None:
     --------
     >>> ids_of_one_kind([7, "7", 7.0, "ann", None]), ids_of_one_kind([7, 8.0]), ids_of_one_kind([7, b"x"])
     (['7', '7', '7', 'ann', None], [7, 8], None)
+    >>> ids_of_one_kind([float("inf"), "ann"])
+    ['inf', 'ann']
     """
     there = [value for value in values if not is_gap(value)]
     if not all(isinstance(value, str | int | float | np.integer | np.floating) for value in there):
         return None
-    plain = [value if isinstance(value, str) or value != int(value) else int(value) for value in there]
+    plain = [int(value) if not isinstance(value, str) and value % 1 == 0 else value for value in there]
     if any(not isinstance(value, int) for value in plain):
         plain = [str(value) for value in plain]
     found = iter(plain)
