@@ -10,7 +10,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.data import as_predictions
-from verirec.exceptions import ColumnError, IdError, PredictionError, PropensityError, UnknownIdError
+from verirec.exceptions import AdapterError, ColumnError, IdError, PredictionError, PropensityError, UnknownIdError
 
 WORLD = vr.simulate.world(60, 40, observed=0.4, random_state=0)
 USERS, ITEMS = [f"u{n:02}" for n in range(60)], list(range(100, 140))
@@ -56,6 +56,12 @@ def test_a_matrix_in_an_order_of_its_own_comes_with_ids():
     assert np.array_equal(both.predictions, VALUES)
     assert repr(both) == "Adapted(a matrix: scores of 60 users x 40 items)"
     assert np.array_equal(vr.adapt(VALUES[ORDER[0]], LOG, user_ids=WIDE.index).predictions, VALUES)
+
+
+@pytest.mark.parametrize("frame", [WIDE, pd.DataFrame(SHUFFLED), pl.DataFrame(SHUFFLED)])
+def test_a_frame_takes_no_ids_beside_its_labels(frame):
+    told = "is read by its own labels or columns, and takes no user_ids=... or item_ids=...: label it with them"
+    check_refusal(lambda: vr.adapt(frame, LOG, user_ids=WIDE.index, item_ids=WIDE.columns), AdapterError, told)
 
 
 def test_columns_of_pairs_may_have_any_names():

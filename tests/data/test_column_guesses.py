@@ -71,3 +71,9 @@ def test_a_frame_and_its_file_are_read_by_guesses(foreign, tmp_path):
 def test_usual_names_need_no_guess(tmp_path):
     (tmp_path / "a.csv").write_text("user,item,label\n1,2,1\n2,2,0\n")
     assert vr.check_file(tmp_path / "a.csv").faults == ()
+
+
+def test_columns_that_are_not_named_by_strings_are_a_fault(foreign):
+    found = vr.check_frame(foreign.set_axis([0, 1, 2, 3], axis=1))
+    assert found.log is None
+    assert "columns must be named by strings; got 0" in found.faults[-1].what

@@ -76,6 +76,21 @@ def test_draws_made_together_are_in_one_fold_and_the_order_of_draws_does_not_mat
     assert one.block(*EVERYWHERE) == pytest.approx(two.block(*EVERYWHERE), rel=1e-9)
 
 
+def test_a_pair_that_several_clusters_drew_makes_no_curve_of_its_own(world, scores):
+    survey = drawn(world, 200, 2)
+    users, items, labels = (np.tile(one, 2) for one in (survey.users, survey.items, survey.labels))
+    clusters = np.arange(400) // 10
+    flipped = labels.copy()
+    flipped[[7, 207]] = 1 - flipped[7]
+    found = [
+        calibrate_by_survey(scores, vr.SurveySample(users, items, each, clusters=clusters), world.log)["stars"]
+        for each in (labels, flipped)
+    ]
+    own = [one.at(users, items) for one in found]
+    assert own[0][7] == own[1][7]
+    assert (own[0] != own[1]).any()
+
+
 def test_which_surveys_can(world):
     enough = drawn(world, ENOUGH, 0)
     assert can_calibrate(enough)

@@ -10,7 +10,7 @@ from verirec.data.frames import arrow_columns
 from verirec.data.labelled import frame_for
 from verirec.data.pair_files import scores_of_table
 from verirec.data.roles import ScoreRoles
-from verirec.exceptions import ColumnError
+from verirec.exceptions import AdapterError, ColumnError
 
 _MOST_COLUMNS: Final = 20
 """Of a table of pairs: what has more, and none for user, item and score, is a row a user."""
@@ -19,6 +19,11 @@ _MOST_COLUMNS: Final = 20
 def read(frame: Any, log: FeedbackLog, extras: Extras) -> Adapted:
     """Look users and items up in the log; with a rank the rows are top-k lists, with a score scores of pairs."""
     kind, roles = type(frame).__name__, ScoreRoles(extras.user, extras.item, extras.score)
+    if extras.user_ids is not None or extras.item_ids is not None:
+        raise AdapterError(
+            f"a {kind} is read by its own labels or columns, and takes no user_ids=... or item_ids=...: label it with "
+            "them, or give its values as a matrix"
+        )
     # Arrow's tables have columns by this name too, which are no names.
     names: Any = getattr(frame, "column_names", None) or getattr(frame, "columns", ())
     columns = list(names)

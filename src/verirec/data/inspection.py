@@ -200,7 +200,7 @@ class _Reading(ABC):
     def look_at_names(self) -> None:
         """Guess which columns are meant, where none or several have a usual name."""
         with suppress(VerirecError):  # What cannot be read is told by the reader.
-            names = self.names()
+            names = [name for name in self.names() if isinstance(name, str)]
             for what, mend in guess_roles(names, self.options):
                 self.add(what, mend)
             times = guess_columns(names)["timestamp"]

@@ -138,8 +138,10 @@ def calibrate_by_survey(
     0.49
     """
     folds = _folds(survey, seed)
-    keys, first = np.unique(cell_keys(survey.users, survey.items, log.n_items), return_index=True)
-    parts = [survey.select(folds != number) for number in range(FOLDS)]
+    every = cell_keys(survey.users, survey.items, log.n_items)
+    keys, first, which = np.unique(every, return_index=True, return_inverse=True)
+    # A pair that several clusters drew is judged by the curve of its first: none of its draws may make that one.
+    parts = [survey.select((folds != number) & (folds[first][which] != number)) for number in range(FOLDS)]
     found = {}
     for name, given in scores.items():
         values = as_predictions(given, log.n_users, log.n_items)
