@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import verirec as vr
 from draws import largest_z
 from verirec.estimation.survey.draws import draws_of, target_of, with_audit
 from verirec.estimation.survey.inference import Mean, inferred
+from verirec.exceptions import NoiseRateWarning
 from verirec.nuisance.noise_rates import AuditedRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::verirec.exceptions.SurveyWarning")
@@ -133,3 +135,22 @@ def test_an_audit_sharpens_what_a_survey_says(world):
     assert both.diagnostics["audited"] == 400
     assert both.standard_error < alone.standard_error
     assert both.interval[0] < world.true_inaccuracy(f) < both.interval[1]
+
+
+def test_noisy_answers_that_an_audit_corrects_are_warned_of():
+    world = vr.simulate.world(60, 50, observed=0.3, noise_rates=vr.NoiseRates(0.2, 0.1), random_state=0)
+    random = np.random.default_rng(0)
+    rows = random.choice(len(world.log), 300, replace=False)
+    users, items = world.log.users[rows], world.log.items[rows]
+    audit = vr.AuditSample(users, items, world.true_labels[users, items])
+    asked, about = np.divmod(random.choice(3_000, 400, replace=False), 50)
+    truth = world.true_labels[asked, about]
+    said = np.where(random.random(400) < np.where(truth == 1, 0.2, 0.1), 1 - truth, truth)
+    given = {"audit": audit, "estimators": "survey"}
+    with pytest.warns(NoiseRateWarning, match=r"as noisy as the log's, .* holds if people err alike on all pairs"):
+        vr.estimate(
+            0.1 + 0.8 * world.preferences, world.log, survey=vr.SurveySample(asked, about, said, noisy=True), **given
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseRateWarning)
+        vr.estimate(0.1 + 0.8 * world.preferences, world.log, survey=vr.SurveySample(asked, about, truth), **given)
