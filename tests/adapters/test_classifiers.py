@@ -68,3 +68,13 @@ def test_features_that_the_log_does_not_have_are_refused_in_a_line_that_names_bo
         AdapterError,
         "was fitted on the features cost; the log has no 'cost' among its age, visits, price, length",
     )
+
+
+def test_a_classifier_is_never_asked_about_no_pairs():
+    model = fitted(["age", "price"])
+    none = np.empty(0, np.int64)
+    assert vr.data.as_predictions(vr.adapt(model, LOG), *LOG.shape).at(none, none).shape == (0,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = vr.compare(model, np.full(LOG.shape, 0.5), LOG)["dr"]
+    assert np.isfinite(found.value)

@@ -32,6 +32,8 @@ def read(model: Any, log: FeedbackLog, extras: Extras) -> Adapted:
     features = _named(extras.features or _of_log(log, wanted, source), wanted)
 
     def predict(users: Positions, items: Positions) -> npt.NDArray[Any]:
+        if np.size(users) == 0:  # Which scikit-learn refuses.
+            return np.empty(0)
         pairs = features(users, items)
         return np.asarray(model.predict_proba(pairs)[:, 1] if probabilities else model.decision_function(pairs))
 
