@@ -63,6 +63,7 @@ def refuse_part(survey: SurveySample, clusters: npt.NDArray[np.int64], pairs: in
         return
     raise SurveyError(
         f"this survey could draw only {share:.1%} of the {pairs:,} pairs that the answer is for (one over its "
-        "probabilities adds up to no more), and tells nothing of the others: draw from all pairs (plan_labels), say "
-        "which could be drawn (frame=..., exclude=...), or judge rankings alone by it (best=True)"
+        "probabilities adds up to no more), and tells nothing of the others: draw from all pairs (plan_labels), keep "
+        "the rows that nobody answered, with an empty answer, say which pairs could be drawn (frame=..., exclude=...), "
+        "or judge rankings alone by it (best=True)"
     )
