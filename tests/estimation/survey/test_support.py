@@ -138,7 +138,7 @@ def test_users_who_could_be_asked_are_the_frame():
     check_refusal(
         lambda: vr.estimate(likely(), world().log, survey=independent(some, 0)),
         SurveyError,
-        r"say which could be drawn \(frame=",
+        r"say which pairs could be drawn \(frame=",
     )
 
 
