@@ -248,6 +248,11 @@ REFUSED = [
     ),
     (lambda w, s: vr.calibrate(s, w.log, survey=w.log), SurveyError, r"^survey must be a SurveySample; got"),
     (
+        lambda w, s: vr.calibrate(s, w.log, survey=vr.SurveySample([0, 1], [0, 1], [1, 0], best=True)),
+        SurveyError,
+        "of pairs among their users' best, from which no curve of all pairs follows$",
+    ),
+    (
         lambda w, s: vr.calibrate(s, w.log, survey=vr.SurveySample([0, 1], [0, 1], [1, 1])),
         SurveyError,
         r"of both classes; all 2 are of one$",

@@ -178,12 +178,13 @@ def test_what_cannot_calibrate_is_refused_before_training(world):
     log = world.log
     trained_on = vr.SurveySample(log.users[:20], log.items[:20], np.arange(20) % 2)
     outside_grid = vr.SurveySample([SHAPE[0]], [0], [1])
-    noisy = survey_of(world, 30, noisy=True)
+    noisy, best = survey_of(world, 30, noisy=True), survey_of(world, 30, best=True)
     for survey, error, message in (
         ("yes", SurveyError, "survey must be a SurveySample; got str"),
         (trained_on, SurveyError, "all 20 surveyed pairs were trained on: none is left"),
         (outside_grid, PositionError, "80"),
         (noisy, SurveyError, "a noisy survey needs noise rates"),
+        (best, SurveyError, "of pairs among their users' best"),
     ):
         started = []
         check_refusal(

@@ -20,7 +20,7 @@ from verirec.estimation.inputs import Rates, judgeable, predictions_for
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, SurveyWarning, warn_caller
 from verirec.losses import correct_labels, get_loss
-from verirec.nuisance.surveys import SurveySample
+from verirec.nuisance.surveys import SurveySample, check_of_all
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
@@ -246,8 +246,7 @@ def _labelled(values: CellValues, log: FeedbackLog) -> LabelledScores:
 
 def surveyed_rows(values: CellValues, survey: SurveySample) -> LabelledScores:
     """Return scores, labels and weights (1 on average) of a survey's pairs."""
-    if not isinstance(survey, SurveySample):
-        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    check_of_all(survey)
     positions = pair_positions(survey.users, survey.items, values.shape)
     chances = np.ones(len(survey)) if survey.probabilities is None else survey.probabilities
     return _weighted(raw_scores(values, *positions), survey.labels, chances.min() / chances)

@@ -330,3 +330,16 @@ class SurveySample:
             self.levels,
             self.shown,
         )
+
+
+def check_of_all(survey: SurveySample) -> None:
+    """Raise `SurveyError` unless this is a survey, and one that could draw other pairs than their users' best.
+
+    Examples
+    --------
+    >>> check_of_all(SurveySample([0], [0], [1]))
+    """
+    if not isinstance(survey, SurveySample):
+        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    if survey.best:
+        raise SurveyError("this survey is of pairs among their users' best, from which no curve of all pairs follows")

@@ -14,7 +14,7 @@ from verirec.estimation.curves import PlattCurve
 from verirec.estimation.inputs import Rates
 from verirec.exceptions import SurveyError, SurveyWarning, warn_caller
 from verirec.models import Model
-from verirec.nuisance.surveys import SurveySample
+from verirec.nuisance.surveys import SurveySample, check_of_all
 from verirec.training.model_cells import ModelCells
 
 FEWEST_WORTH: Final = 10.0
@@ -62,8 +62,7 @@ def check_survey(survey: SurveySample, log: FeedbackLog, *, has_rates: bool) -> 
 
 def _untrained(survey: SurveySample, shape: tuple[int, int], trained_on: csr_array | None) -> SurveySample:
     """Return the part of a survey that is not of these pairs."""
-    if not isinstance(survey, SurveySample):
-        raise SurveyError(f"survey must be a SurveySample; got {type(survey).__name__}")
+    check_of_all(survey)
     users, items = pair_positions(survey.users, survey.items, shape)
     if trained_on is None:
         return survey
