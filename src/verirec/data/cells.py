@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array
-from verirec.data.parts import parts_of
-from verirec.exceptions import ParameterError, PositionError
+from verirec.data.parts import looked_up, parts_of
+from verirec.exceptions import ParameterError, PositionError, VerirecError
 
 Positions = npt.NDArray[np.integer[Any]]
 
@@ -53,8 +53,17 @@ class CellValues(ABC):
         """Return the values at positions that broadcast together: (n,) with (n,), or (a, 1) with (1, b)."""
 
     def at(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return the values of single pairs: `users` and `items` of shape (n,), result (n,)."""
-        return self.cells(*pair_positions(users, items, self.shape))
+        """Return the values of single pairs: `users` and `items` of shape (n,), result (n,).
+
+        Part by part: what is worked out on the way takes many times the room of the result.
+        """
+        rows, columns = pair_positions(users, items, self.shape)
+        try:
+            return looked_up(lambda at: self.cells(rows[at], columns[at]), len(rows), parallel=self.parallel)
+        except VerirecError:
+            # What is wrong is counted over all pairs, not over those of a part.
+            self.cells(rows, columns)
+            raise
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the values of a rectangle: `users` (a,), `items` (b,), result (a, b)."""

@@ -18,6 +18,8 @@ SHORT: Final = 1 << 16
 """Entries of a short part: a few float64 arrays of it stay in the processor's second cache."""
 _TOTALLED: Final = 1 << 18
 """Entries that are added up by position at a time, unless there are nearly as many positions."""
+_DEVIATIONS: Final = 8
+"""Standard deviations (at most half the root of a number of values) by which a rank among some values may be off."""
 _FEW_PARTS: Final = 4
 """Too few to start threads for."""
 
@@ -74,6 +76,33 @@ def filled(
     return whole
 
 
+def looked_up(function: Callable[[slice], npt.NDArray[Any]], length: int, *, parallel: bool = True) -> npt.NDArray[Any]:
+    """Make a flat array of what a function gives of each part, of the type that it gives; by threads if these may ask.
+
+    Examples
+    --------
+    >>> looked_up(lambda part: np.arange(part.start, part.stop), 3).tolist()
+    [0, 1, 2]
+    """
+    size = SHORT if parallel else _PART
+    first = function(slice(0, min(size, length)))
+    if length <= size:
+        return first
+    whole = long_array(length, first.dtype)
+    whole[:size] = first
+
+    def fill(part: slice) -> None:
+        part = slice(size + part.start, size + part.stop)
+        whole[part] = function(part)
+
+    if parallel:
+        over_parts(fill, length - size, size=size)
+    else:
+        for part in parts_of(length - size, size=size):
+            fill(part)
+    return whole
+
+
 def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> npt.NDArray[np.float64]:
     """Add values of shape (n,), or (columns, n), up by position; shape (size,), or (columns, size).
 
@@ -89,6 +118,35 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
         sums += np.bincount(positions[part], weights=values[part], minlength=size)
     return sums
+
+
+def order_statistics(values: npt.NDArray[np.float64], ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+    """Return the values at some ranks, from 0, as in `np.partition`; of a long array mostly without a copy of it.
+
+    Some of its values tell about where a rank is: only the values there are put in order.
+
+    Examples
+    --------
+    >>> order_statistics(np.array([0.3, 0.1, 0.2]), np.array([0, 2])).tolist()
+    [0.1, 0.3]
+    """
+    if len(values) <= _PART:
+        return np.asarray(np.partition(values, ranks)[ranks])
+    some = np.sort(values[:: len(values) // SHORT])
+    return np.array([_at_rank(values, some, int(rank)) for rank in ranks])
+
+
+def _at_rank(values: npt.NDArray[np.float64], some: npt.NDArray[np.float64], rank: int) -> float:
+    """Return the value at a rank; `some` of the values are in order."""
+    place, reach = rank * len(some) // len(values), _DEVIATIONS * int(np.sqrt(len(some)))
+    low = some[place - reach] if place >= reach else -np.inf
+    high = some[place + reach] if place + reach < len(some) else np.inf
+    parts = [values[at] for at in parts_of(len(values))]
+    below = sum(int((part < low).sum()) for part in parts)
+    near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
+    if not below <= rank < below + len(near):
+        near, below = values, 0
+    return float(np.partition(near, rank - below)[rank - below])
 
 
 class PairTotals(NamedTuple):

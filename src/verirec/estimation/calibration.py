@@ -22,6 +22,7 @@ from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, Surve
 from verirec.losses import correct_labels, get_loss
 from verirec.nuisance.surveys import SurveySample, check_of_all
 from verirec.randomness import RandomState
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 CalibrationMethod = Literal["platt", "isotonic"]
@@ -206,7 +207,8 @@ def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
         return True
     loss = get_loss("log")
     negative, difference = CellLosses(values, loss).of_rows(log.users, log.items)
-    return worse_than_a_coin(negative + log.labels * difference, loss.of(np.full(len(log), 0.5), log.labels))
+    errors = each(lambda label, zero, more: zero + label * more, log.labels, negative, difference)
+    return worse_than_a_coin(errors, each(lambda label: loss.of(np.full(len(label), 0.5), label), log.labels))
 
 
 def are_probabilities(predictions: PredictionsLike, log: FeedbackLog) -> bool:
@@ -221,7 +223,7 @@ def are_probabilities(predictions: PredictionsLike, log: FeedbackLog) -> bool:
     values = as_predictions(predictions, log.n_users, log.n_items)
     covered = covered_rows(values, log)
     kept = slice(None) if covered is None else covered
-    if far_outside(values.cells(log.users[kept], log.items[kept])):
+    if far_outside(values.at(log.users[kept], log.items[kept])):
         return False
     if covered is not None:
         return True

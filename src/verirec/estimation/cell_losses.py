@@ -179,7 +179,10 @@ class CellLosses:
 
 def far_outside(values: Array) -> bool:
     """Tell whether a prediction is outside of [0, 1] by more than rounding."""
-    return bool(((values < -_ROUNDING) | (values > 1 + _ROUNDING)).any())
+    # By the extremes, NaN left out: nothing of the values' length is made.
+    return values.size > 0 and bool(
+        np.fmin.reduce(values, axis=None) < -_ROUNDING or np.fmax.reduce(values, axis=None) > 1 + _ROUNDING
+    )
 
 
 def worse_than_a_coin(errors: Array, coins: Array) -> bool:

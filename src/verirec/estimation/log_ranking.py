@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.pair_sketch import warn_of_trained_rows
-from verirec.data.parts import filled
 from verirec.data.threads import one_product_thread
 from verirec.estimation.bounded import difference_within, within_range
 from verirec.estimation.gathering import logged_pairs, noise_in_hand, spoken_of
@@ -135,7 +134,7 @@ def _formulas(
             OverlapWarning,
         )
     found: dict[str, Metric] = {}
-    classes = None if values.ranks_only else ScoreClasses.of(_scores(values, pairs.log))
+    classes = None if values.ranks_only else ScoreClasses.of(values.at(pairs.log.users, pairs.log.items))
     if classes is not None:
         found["auc"] = partial(auc, classes=classes)
     for depth in depths:
@@ -168,12 +167,6 @@ def _of_two(
             return lambda rates: at(rates) - beside(rates)
 
     return {name: difference(name) for name in first[0] if name in second[0]}, auc_of
-
-
-def _scores(values: CellValues, log: FeedbackLog) -> Array:
-    if not values.parallel:
-        return values.at(log.users, log.items)
-    return filled(lambda at: values.cells(log.users[at], log.items[at]), len(log))
 
 
 def _times(dcg: Estimate, name: str, log: FeedbackLog) -> Estimate:

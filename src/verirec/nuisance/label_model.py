@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 from verirec.checks import number_array, real_number, whole_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.parts import parts_of, totals
+from verirec.data.parts import order_statistics, parts_of, totals
 from verirec.data.threads import mapped
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
@@ -274,11 +274,13 @@ def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generat
     [1, 0, 1, 2]
     """
     inside = np.array([end for end in ends if end < len(scores)], np.int64)
-    edges = np.unique(np.partition(scores, inside)[inside]) if inside.size else scores[:0]
+    edges = np.unique(order_statistics(scores, inside)) if inside.size else scores[:0]
     parts = np.zeros(len(scores), np.min_scalar_type(len(ends)))
+    runs = list(parts_of(len(scores)))
     for edge in edges:
-        below = int((scores < edge).sum())
-        tied = np.flatnonzero(scores == edge)
-        parts[scores > edge] = np.searchsorted(ends, below + len(tied), side="right")
+        below = sum(int((scores[at] < edge).sum()) for at in runs)
+        tied = np.concatenate([at.start + np.flatnonzero(scores[at] == edge) for at in runs])
+        for at in runs:
+            parts[at][scores[at] > edge] = np.searchsorted(ends, below + len(tied), side="right")
         parts[tied] = random.permutation(np.searchsorted(ends, below + np.arange(len(tied)), side="right"))
     return parts

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
+from verirec.data.parts import counts, parts_of, totals
 from verirec.exceptions import EmptyLogError
 from verirec.formatting import html_table
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -85,10 +87,11 @@ def diagnose(propensities: CellValues, log: FeedbackLog, *, floor: float, floore
     """Look at the weights that propensities give the rows of a log."""
     if len(log) == 0:
         raise EmptyLogError("diagnostics need a log with rows; it has none")
-    weights = 1 / propensities.at(log.users, log.items)
+    p = propensities.at(log.users, log.items)
+    weights = each(lambda p: 1 / p, p)
     total = float(weights.sum())
-    heaviest = np.sort(weights)[::-1][:5]
-    effective = total**2 / float((weights**2).sum())
+    heaviest = _largest(weights, 5)
+    effective = total**2 / float(each(np.square, weights).sum())
     largest_share, mass = float(heaviest[0]) / total, total / log.n_cells
     balance = {
         "user activity": _imbalance(log.users, log.n_users, weights),
@@ -102,33 +105,40 @@ def diagnose(propensities: CellValues, log: FeedbackLog, *, floor: float, floore
         largest_weights=tuple(heaviest.tolist()),
         largest_share=largest_share,
         mass=mass,
-        calibration=_calibration(propensities, log) if getattr(propensities, "known_everywhere", True) else (),
+        calibration=_calibration(propensities, p, log) if getattr(propensities, "known_everywhere", True) else (),
         balance=balance,
         warnings=tuple(_in_words(len(log), floored, effective, largest_share, mass, balance)),
     )
 
 
+def _largest(values: Array, count: int) -> Array:
+    """Return the largest values, largest first: those of each part, and of these."""
+    largest = [np.sort(values[at])[-count:] for at in parts_of(len(values))]
+    return np.sort(np.concatenate(largest))[::-1][:count]
+
+
 def _imbalance(positions: npt.NDArray[np.integer[Any]], size: int, weights: Array) -> tuple[float, float]:
     """Compare log activity's mean over the rows with its mean over the grid, in the grid's standard deviations."""
-    activity = np.log1p(np.bincount(positions, minlength=size))
+    rows = counts(positions, size)
+    activity = np.log1p(rows)
     spread = float(activity.std())
     if spread < 1e-9:
         return 0.0, 0.0
-    of_rows = activity[positions]
-    plain, weighted = float(of_rows.mean()), float(of_rows @ weights / weights.sum())
+    of_positions = totals(positions, weights, size)
+    plain, weighted = (float((activity * one).sum() / one.sum()) for one in (rows, of_positions))
     center = float(activity.mean())
     return (plain - center) / spread, (weighted - center) / spread
 
 
-def _calibration(propensities: CellValues, log: FeedbackLog) -> tuple[tuple[float, float], ...]:
+def _calibration(propensities: CellValues, of_rows: Array, log: FeedbackLog) -> tuple[tuple[float, float], ...]:
     """Compare observed with predicted shares in groups of cells; a fixed sample stands for a large grid."""
-    of_rows = propensities.at(log.users, log.items)
     size = min(GRID_SAMPLE, 4 * log.n_cells)
     of_grid = propensities.at(*Grid(log.shape).sample(size, np.random.default_rng(0)))
     edges = np.unique(np.quantile(of_grid, np.linspace(0, 1, _BINS + 1)[1:-1]))
-    in_grid = np.bincount(np.searchsorted(edges, of_grid, side="right"), minlength=len(edges) + 1)
-    sums = np.bincount(np.searchsorted(edges, of_grid, side="right"), weights=of_grid, minlength=len(edges) + 1)
-    in_rows = np.bincount(np.searchsorted(edges, of_rows, side="right"), minlength=len(edges) + 1)
+    bins, bin_of_grid = len(edges) + 1, np.searchsorted(edges, of_grid, side="right")
+    in_grid, sums = np.bincount(bin_of_grid, minlength=bins), np.bincount(bin_of_grid, weights=of_grid, minlength=bins)
+    bins_of_rows = (np.searchsorted(edges, of_rows[at], side="right") for at in parts_of(len(of_rows)))
+    in_rows = np.sum([np.bincount(one, minlength=bins) for one in bins_of_rows], axis=0)
     cells_of_bin = in_grid / size * log.n_cells
     return tuple(
         (float(total / count), float(rows / size))

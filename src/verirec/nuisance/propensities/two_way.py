@@ -55,23 +55,23 @@ class _System:
 
     Parameters
     ----------
-    table
-        p by class of users (rows) and of items (columns).
+    weights
+        The variance of a cell, p (1 - p), by class of users (rows) and of items (columns).
     rows, columns
         The classes' sizes.
     l2
         Penalty on the constants, not on the intercept.
     """
 
-    table: Array
+    weights: Array
     rows: Array
     columns: Array
     l2: float
 
-    @cached_property
-    def weights(self) -> Array:
-        """The variance of a cell, p (1 - p)."""
-        return self.table * (1 - self.table)
+    @classmethod
+    def of(cls, p: Array, rows: Array, columns: Array, l2: float) -> _System:
+        """Make it of the probabilities."""
+        return cls(p * (1 - p), rows, columns, l2)
 
     @cached_property
     def row_diagonal(self) -> Array:
@@ -102,7 +102,7 @@ class _System:
 
     @cached_property
     def _transposed(self) -> _System:
-        return _System(self.table.T, self.columns, self.rows, self.l2)
+        return _System(self.weights.T, self.columns, self.rows, self.l2)
 
     def _solve(self, row_side: Array, column_side: Array) -> tuple[Array, Array]:
         """Solve without the intercept, by the Schur complement on the shorter side."""
@@ -163,7 +163,7 @@ class TwoWayFit:
 
     @cached_property
     def _system(self) -> _System:
-        return _System(self.table, self.users.size, self.items.size, self.l2)
+        return _System.of(self.table, self.users.size, self.items.size, self.l2)
 
     def solve(self, user_side: Array, item_side: Array) -> tuple[Array, Array]:
         r"""Solve :math:`H b = c` for the Hessian H of the whole model, one entry a user and an item.
@@ -293,7 +293,7 @@ def _newton(
         gradient = max(float(np.abs(row_gradient).max()), float(np.abs(column_gradient).max())) / scale
         if gradient < TOLERANCE:
             break
-        row_step, column_step, shift = _System(p, rows, columns, l2).solve(
+        row_step, column_step, shift = _System.of(p, rows, columns, l2).solve(
             row_gradient, column_gradient, float(rows @ row_rest)
         )
         length = 1.0

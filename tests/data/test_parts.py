@@ -1,0 +1,117 @@
+"""Long arrays part by part: the same numbers as at once, and nothing else of their length."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from verirec import scratch
+from verirec.data.cells import CellValues, FactorCells
+from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import looked_up, order_statistics
+from verirec.data.predictions import as_predictions
+from verirec.estimation.calibration import are_probabilities, need_calibration
+from verirec.exceptions import PredictionError
+from verirec.nuisance.label_model import parts_by_score
+from verirec.nuisance.propensities import ConstantPropensity
+
+LONG = 1_300_000
+"""Longer than what is put in order at once."""
+
+RANDOM = np.random.default_rng(0)
+VALUES = {
+    "spread": RANDOM.random(LONG),
+    "ascending": np.sort(RANDOM.random(LONG)),
+    "tied": RANDOM.integers(0, 4, LONG) / 4,
+    "all the same": np.zeros(LONG),
+    # Those that are looked at first are all 0.
+    "misleading": np.where(np.arange(LONG) % (LONG // (1 << 16)) == 0, 0.0, RANDOM.random(LONG)),
+    "short": RANDOM.random(100),
+}
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_order_statistics_are_those_of_the_sorted_values(values):
+    ranks = np.array([0, 1, len(values) // 3, len(values) // 2, len(values) - 2, len(values) - 1])
+    assert order_statistics(values, ranks).tolist() == np.sort(values)[ranks].tolist()
+
+
+@pytest.mark.parametrize("name", ["tied", "spread"])
+def test_rows_are_parted_by_score_with_ties_by_chance(name):
+    scores, ends = VALUES[name], [1_000, LONG - 2_000]
+    parts = parts_by_score(scores, ends, np.random.default_rng(0))
+    assert np.bincount(parts).tolist() == [1_000, LONG - 3_000, 2_000]
+    assert scores[parts == 0].max() <= scores[parts == 1].min()
+    assert scores[parts == 1].max() <= scores[parts == 2].min()
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize("length", [0, 1, 70_000, LONG])
+def test_what_is_looked_up_part_by_part_is_what_is_looked_up_at_once(length, parallel):
+    values = RANDOM.random(length).astype(np.float32)
+    found = looked_up(lambda at: values[at], length, parallel=parallel)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, values)
+
+
+def test_pairs_that_have_no_value_are_counted_over_all_pairs():
+    users = np.arange(200_000) % 500
+    values = as_predictions(([0], [0], [0.5]), 500, 2)
+    with pytest.raises(PredictionError, match=r"do not cover 199,600 of the 200,000 pairs"):
+        values.at(users, np.zeros(200_000, np.int32))
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """Have long arrays kept on disk."""
+    monkeypatch.setattr(scratch._KEEPER, "memory", 1 << 20)
+
+
+def held(work):
+    """Return the most bytes that some work had at once."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+class Wide(CellValues):
+    """Values that take sixteen times their room on the way."""
+
+    shape = (1_000, 2_000)
+
+    def cells(self, users, items):
+        """Add sixteen numbers a cell up."""
+        return (np.ones((len(users), 16)) * users[:, None]).mean(axis=1) + items
+
+
+def test_long_values_are_made_with_little_room(limited):
+    users, items = np.divmod(np.arange(LONG, dtype=np.int32), 2_000)
+    found: list[np.ndarray] = []
+    assert held(lambda: found.append(Wide().at(users, items))) < 60e6 < 16 * 8 * LONG
+    assert np.array_equal(found[0], users + items)
+
+
+def long_log(n_users=2_000, n_items=1_000):
+    kept = np.flatnonzero(RANDOM.random(n_users * n_items) < 0.9)
+    users, items = np.divmod(kept, n_items)
+    labels = RANDOM.integers(0, 2, len(users))
+    return FeedbackLog.from_arrays(users, items, labels, n_users=n_users, n_items=n_items)
+
+
+def test_nothing_of_a_logs_length_is_made_where_weights_and_predictions_are_looked_at(limited):
+    log = long_log()
+    factors = FactorCells(np.ones((2_000, 2)), np.ones((1_000, 2)), np.zeros(2_000), np.zeros(1_000))
+    propensities = ConstantPropensity().fit(log)
+    for work in (  # Each once before, as imports and threads take room too.
+        lambda: propensities.diagnostics(log),
+        lambda: are_probabilities(factors, log),
+        lambda: need_calibration(factors, log),
+    ):
+        work()
+        # Parts, of a million rows at most, take some room; two arrays of the log's length would take more.
+        assert held(work) < 1.5 * 8 * len(log)
