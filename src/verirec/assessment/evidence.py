@@ -246,6 +246,6 @@ class _Liked:
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return 0 and 1."""
         shape = np.broadcast(users, items).shape
-        return np.zeros(shape), np.ones(shape)
+        return np.broadcast_to(0.0, shape), np.broadcast_to(1.0, shape)
 
     of_rows = cells
