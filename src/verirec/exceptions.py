@@ -180,6 +180,10 @@ class ReusedWorkWarning(VerirecWarning):
     """Parts of long work that an earlier run finished are used again."""
 
 
+class UnkeptWorkWarning(VerirecWarning):
+    """Finished parts of long work cannot be kept: a run that is stopped has to do them again."""
+
+
 class UnknownIdWarning(VerirecWarning):
     """Some of a file is of users or items that the log does not have, and is left out."""
 

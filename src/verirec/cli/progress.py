@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from verirec.formatting import time_in_words
 from verirec.progress import Task
 
 MINUTE: Final = 60.0
 BLINK: Final = 0.1
-_BRIEF: Final = 90.0
-"""Seconds that are said in seconds."""
 
 
 class Told:
@@ -53,17 +52,3 @@ def in_words(task: Task) -> str:
     if left is None:
         return f"{task.share:.0%}"
     return f"{task.share:.0%}, {task.pace:,.0f} {task.unit}/s, {time_in_words(left)} left"
-
-
-def time_in_words(seconds: float) -> str:
-    """Say how long something takes.
-
-    Examples
-    --------
-    >>> time_in_words(12.2), time_in_words(100), time_in_words(8_000)
-    ('12 s', '2 min', '2 h 13 min')
-    """
-    if seconds < _BRIEF:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < _BRIEF else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,292 @@
+"""Pieces of a job: worked out once and kept in a folder, or taken from what an earlier run left there."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from verirec import exceptions
+from verirec.atomic_write import replace_file
+from verirec.exceptions import VerirecWarning, warn_caller
+from verirec.resuming.values import CannotBeKeptError, DamagedError, as_bytes, from_bytes
+
+Result = TypeVar("Result")
+
+WORTH_KEEPING: float = 1.0
+"""Seconds of work from which on a piece is kept: a small job never touches the disk."""
+MOST_BYTES: Final = 1 << 28
+"""Larger pieces are not kept: they are what is as long as the log."""
+_ENDING: Final = ".piece"
+_A_KEY: Final = re.compile("[0-9a-f]{64}")
+
+
+class _Piece(NamedTuple):
+    """A result, with what it takes to have it again as if it were worked out.
+
+    Parameters
+    ----------
+    name
+        Of the piece, with those of the pieces that it is part of.
+    seconds
+        How long it took.
+    warned
+        Categories and messages of warnings on the way.
+    value
+        The result.
+    """
+
+    name: str
+    seconds: float
+    warned: tuple[tuple[str, str], ...]
+    value: Any
+
+
+class Pieces:
+    """The pieces of one job in a folder: those of other jobs there are removed when it begins.
+
+    Parameters
+    ----------
+    root
+        The folder, which is made when the first piece is kept.
+    key
+        Of the job.
+    """
+
+    def __init__(self, root: Path, key: str) -> None:
+        self.root, self.folder = root, root / key
+        self.refused: OSError | None = None
+        self._named: set[str] = set()
+        for other in root.glob("*"):
+            if other != self.folder and _A_KEY.fullmatch(other.name):
+                _remove_pieces(other)
+        for unfinished in self.folder.glob(f".*{_ENDING}-*"):
+            unfinished.unlink()
+        self._seconds = self._finished()
+
+    @property
+    def count(self) -> int:
+        """How many an earlier run left."""
+        return len(self._seconds)
+
+    @property
+    def seconds(self) -> float:
+        """How long these took."""
+        return sum(self._seconds.values())
+
+    @property
+    def kept(self) -> bool:
+        """Whether there are pieces now."""
+        return any(self.folder.glob(f"*{_ENDING}"))
+
+    def remove(self) -> None:
+        """Remove all: the job is done."""
+        _remove_pieces(self.folder)
+        with suppress(OSError):  # Something else is in it.
+            self.root.rmdir()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Have `kept` go by these."""
+        before = _scope.set(_Scope(self))
+        try:
+            yield
+        finally:
+            _scope.reset(before)
+
+    def _finished(self) -> dict[str, float]:
+        """Look through what is there: parts of a piece that is whole are of no use, nor is what is damaged."""
+        found = {}
+        for file in self.folder.glob(f"*{_ENDING}"):
+            piece = _opened(file)
+            if piece is None:
+                file.unlink()
+            else:
+                found[piece.name] = piece.seconds
+        for name in list(found):
+            if any(name.startswith(f"{other}/") for other in found):
+                self._file(name).unlink()
+                del found[name]
+        return found
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:32]}{_ENDING}"
+
+    def piece(self, scope: _Scope, name: str, compute: Callable[[], Result]) -> Result:
+        """Take a piece from the folder, or work it out and put it there."""
+        path = self.claimed(scope, name)
+        there = _opened(self._file(path)) if path in self._seconds else None
+        if there is not None and there.name == path:
+            scope.take_in([path], there.seconds)
+            for category, message in there.warned:
+                _warn(_category_called(category) or VerirecWarning, message)
+            return there.value  # type: ignore[no-any-return]
+        own, began = _Scope(self, f"{path}/"), time.monotonic()
+        with _warnings_kept() as warned:
+            with own.entered():
+                value = compute()
+            seconds = time.monotonic() - began + own.reused
+            whole = seconds >= WORTH_KEEPING and self._keep(path, seconds, warned, value)
+            scope.take_in([path] if whole else own.names, own.reused)
+        if whole:
+            for part in own.names:
+                self._file(part).unlink(missing_ok=True)
+        return value
+
+    def claimed(self, scope: _Scope, name: str) -> str:
+        """Return a piece's whole name, which no other of the job may have."""
+        path = f"{scope.path}{name}"
+        if path in self._named:
+            raise RuntimeError(f"two pieces of a job are called {path!r}")
+        self._named.add(path)
+        return path
+
+    def _keep(self, name: str, seconds: float, warned: list[warnings.WarningMessage], value: Any) -> bool:
+        """Write a piece, if it can be; where the disk refuses it, the work goes on."""
+        try:
+            told = tuple((_category(one.category), str(one.message)) for one in warned)
+            content = as_bytes(tuple(_Piece(name, seconds, told, value)))
+            if len(content) > MOST_BYTES:
+                return False
+            self.folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._file(name), content)
+        except CannotBeKeptError:
+            return False
+        except OSError as error:
+            self.refused = error
+            return False
+        return True
+
+
+@dataclass
+class _Scope:
+    """Where in a job the work is.
+
+    Parameters
+    ----------
+    pieces
+        Of the job.
+    path
+        Names of the pieces around, each with a slash behind.
+    reused
+        Seconds that the pieces inside took in an earlier run.
+    names
+        Pieces inside that are on disk.
+    """
+
+    pieces: Pieces
+    path: str = ""
+    reused: float = 0.0
+    names: list[str] = field(default_factory=list)
+
+    def take_in(self, names: list[str], reused: float) -> None:
+        """Hear of what is inside."""
+        self.names += names
+        self.reused += reused
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Work inside of it."""
+        before = _scope.set(self)
+        try:
+            yield
+        finally:
+            _scope.reset(before)
+
+
+_scope: Final[ContextVar[_Scope | None]] = ContextVar("pieces", default=None)
+
+
+def kept(name: str, compute: Callable[[], Result]) -> Result:
+    """Return what an earlier run of the same job left under a name, or work it out and keep it if that took long.
+
+    Without a checkpoint in use, in threads and in workers, it is worked out. Of work inside other pieces the name is
+    that within these. Warnings on the way are kept with it, and said again.
+
+    Parameters
+    ----------
+    name
+        Of the piece: one that no other has there.
+    compute
+        Makes it, the same each time.
+
+    Examples
+    --------
+    >>> kept("sum", lambda: 1 + 1)
+    2
+    """
+    scope = _scope.get()
+    return compute() if scope is None else scope.pieces.piece(scope, name, compute)
+
+
+@contextmanager
+def within(name: str) -> Iterator[None]:
+    """Let pieces inside have names of their own, as if they were parts of a piece of this name."""
+    scope = _scope.get()
+    if scope is None:
+        yield
+        return
+    own = _Scope(scope.pieces, f"{scope.pieces.claimed(scope, name)}/")
+    with own.entered():
+        yield
+    scope.take_in(own.names, own.reused)
+
+
+def _remove_pieces(folder: Path) -> None:
+    """Remove a job's pieces, and nothing else that somebody may have in a folder."""
+    for file in (*folder.glob(f"*{_ENDING}"), *folder.glob(f".*{_ENDING}-*")):
+        file.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _opened(file: Path) -> _Piece | None:
+    """Read a piece; `None` of one that is missing, damaged or something else."""
+    try:
+        return _Piece(*from_bytes(file.read_bytes()))
+    except (OSError, DamagedError, TypeError):
+        return None
+
+
+@contextmanager
+def _warnings_kept() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep the warnings of some work, and say them at its end, whatever that is."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            try:
+                yield heard
+            finally:
+                caught += heard
+    finally:
+        for one in caught:
+            _warn(one.category, str(one.message))
+
+
+def _category(category: type[Warning]) -> str:
+    """Return a warning's category by name; a piece that warned of something else is not kept."""
+    if _category_called(category.__name__) is not category:
+        raise CannotBeKeptError(category.__name__)
+    return category.__name__
+
+
+def _category_called(name: str) -> type[Warning] | None:
+    found = getattr(exceptions, name, getattr(builtins, name, None))
+    return found if isinstance(found, type) and issubclass(found, Warning) else None
+
+
+def _warn(category: type[Warning], message: str) -> None:
+    """Warn as the work did, or would."""
+    if issubclass(category, VerirecWarning):
+        warn_caller(message, category)
+    else:
+        warnings.warn(message, category, stacklevel=2)
