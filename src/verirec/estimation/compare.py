@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verirec.engine.choice import EngineLike, takes_engine
@@ -20,6 +21,7 @@ from verirec.estimation.survey.problem import LossDifference, ScaledDifference, 
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.randomness import RandomState, same_state
+from verirec.resuming import kept, takes_checkpoint
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 
 @takes_engine
+@takes_checkpoint
 def compare(
     first: PredictionsLike,
     second: PredictionsLike,
@@ -48,6 +51,7 @@ def compare(
     sample: int | None = None,
     random_state: RandomState = 0,
     engine: EngineLike = None,
+    checkpoint: str | Path | None = None,
 ) -> Estimates:
     """Estimate how much larger the first recommender's true inaccuracy is than the second's, pair by pair.
 
@@ -64,7 +68,7 @@ def compare(
         As in `estimate`.
     random_state
         As in `estimate`; both have the same sample and folds.
-    engine
+    engine, checkpoint
         As in `estimate`.
 
     Examples
@@ -101,7 +105,7 @@ def compare(
         audited = None if pairs is None else pairs.audited
         options |= {"confidence": level, "audited": audited}
         by_survey = _root_differences if roots else _differences
-        found |= by_survey(losses, selected.survey, survey, log, noise, **options)
+        found |= kept("survey", lambda: by_survey(losses, selected.survey, survey, log, noise, **options))
     what = "root mean squared error" if roots else f"{losses.first.loss.name} loss"
     return Estimates(found, f"the difference in {what}, first minus second")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
@@ -22,6 +24,7 @@ from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
+from verirec.resuming import kept, takes_checkpoint
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 
 @takes_engine
+@takes_checkpoint
 def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     predictions: PredictionsLike,
     log: FeedbackLog,
@@ -54,6 +58,7 @@ def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     contributions: bool = False,
     random_state: RandomState = 0,
     engine: EngineLike = None,
+    checkpoint: str | Path | None = None,
 ) -> Estimates:
     r"""Estimate the true prediction inaccuracy of a recommender, :math:`P^* = |D|^{-1} \sum_D l(f, r^*)`.
 
@@ -126,6 +131,11 @@ def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     engine
         Where the work runs: "serial", "processes", "ray", "ray:HOST:PORT" or an engine of `verirec.engine`; the results
         do not depend on it.
+    checkpoint
+        A folder that keeps what is finished of long work: after a stop the same call goes on from there, to the same
+        result, and says so in a warning. It is for one call at a time, and removed at the end. Predictions, loss and
+        propensities that are functions, or other libraries' objects, are refused with it: nothing tells whether they
+        are still the same.
 
     Examples
     --------
@@ -170,7 +180,8 @@ def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     if survey is not None:
         audited = None if pairs is None else pairs.audited
         options |= {"confidence": level, "audited": audited}
-        found |= survey_results([losses], selected.survey, survey, log, noise, **options)[0]
+        by_survey = partial(survey_results, [losses], selected.survey, survey, log, noise, **options)
+        found |= kept("survey", by_survey)[0]
     if roots:
         return Estimates({name: rooted(one) for name, one in found.items()}, "the root mean squared error")
     return Estimates(found, f"the {losses.loss.name} loss")

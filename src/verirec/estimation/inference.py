@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +26,7 @@ from verirec.estimation.roots import root_difference, scaled, slope_at
 from verirec.estimation.rows import RowPart, Rows
 from verirec.estimation.variance import TOGETHER, Expanded
 from verirec.losses import AnyRegion
+from verirec.resuming import kept
 
 
 def judge(
@@ -64,13 +66,14 @@ def judge(
     def at(asked: list[_Asked]) -> list[Estimate]:
         those = [expanded(*one) for one in asked]
         found = normal_estimates(those, confidence, problem.facts)
-        return [finished(*one) for one in zip(asked, those, found, strict=True)]
+        return [finished(*one) for one in zip(range(len(asked)), asked, those, found, strict=True)]
 
-    def finished(asked: _Asked, those: Expanded, found: Estimate) -> Estimate:
+    def finished(place: int, asked: _Asked, those: Expanded, found: Estimate) -> Estimate:
         if draws is not None and groups is not None:
             # A stream of its own, whatever other estimators were asked for, and the same for its noise-corrected form.
             random = np.random.default_rng([problem.seed, 2, zlib.crc32(asked[0].plain_name.encode())])
-            found = bootstrapped(found, those.expansion, those.rows, draws, random, groups)
+            drawn = partial(bootstrapped, found, those.expansion, those.rows, draws, random, groups)
+            found = kept(f"bootstrap {place}", drawn)
         return replace(found, contributions=those.expansion.influence) if contributions else found
 
     with one_product_thread():
@@ -182,7 +185,8 @@ def _at_rates_or_region(
     """Return each estimator's estimate at the rates, or its range over a region; `at` is asked for several at once."""
 
     def all_of(asked: list[_Asked]) -> list[Estimate]:
-        return [one for some in parts_of(len(asked), size=TOGETHER) for one in at(asked[some])]
+        parts = parts_of(len(asked), size=TOGETHER)
+        return [one for some in parts for one in kept(f"estimates from {some.start}", partial(at, asked[some]))]
 
     if not isinstance(noise, AnyRegion):
         found = all_of([(one, noise) for one in estimators])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.losses import CorrectedLabels
 from verirec.nuisance.label_model import LabelProbabilities
 from verirec.nuisance.small_logistic import SmallRows, fit_small_parts
+from verirec.resuming import kept
 
 Array = npt.NDArray[np.float64]
 
@@ -123,6 +124,11 @@ class RangeEnds:
     known: Known
     losses: Losses
     logged: LoggedLosses
+
+    def settle(self, name: str) -> None:
+        """Ask the rows and the pairs for all that ends are made of, as a piece of the work."""
+        asked = kept(name, lambda: {"_fitted": self._fitted, "means": self.means, "_sums": self._sums})
+        vars(self).update(asked)
 
     @property
     def _labels(self) -> CorrectedLabels:
@@ -296,26 +302,32 @@ def judge_by_range(
     least
         What no loss is below.
     """
-    found = []
-    for one in losses:
-        logged = LoggedLosses.of(one, problem)
-        corners = [RangeEnds(problem, known, one, logged) for known in problem.known]
+    _ = problem.known  # Pieces of their own, as all of these go by them.
+    ranges = (partial(_range_of, problem, one, confidence, least) for one in losses)
+    return [kept(f"range {number}", judged) for number, judged in enumerate(ranges)]
 
-        def over(high: float, corners: list[RangeEnds] = corners) -> EstimateRange:
-            ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
-            low, most = corners[0].possible
-            return EstimateRange.over(ends, least=max(least, low), most=most)
 
-        facts: dict[str, Any] = {
-            "selection": (problem.selection.low, problem.selection.high),
-            "rows": len(problem.pairs.log),
-            "target_pairs": problem.n_pairs,
-            "unlogged_pairs": len(problem.unlogged),
-        }
-        if isinstance(one, LossDifference):
-            facts["not_established_from"] = _ceases(over, problem.selection)
-        found.append(replace(over(problem.selection.high), diagnostics=facts))
-    return found
+def _range_of(problem: RangeProblem, losses: Losses, confidence: float, least: float) -> EstimateRange:
+    """Return the range of one recommender, or of a difference."""
+    logged = LoggedLosses.of(losses, problem)
+    corners = [RangeEnds(problem, known, losses, logged) for known in problem.known]
+    for number, corner in enumerate(corners):
+        corner.settle(f"corner {number}")
+
+    def over(high: float) -> EstimateRange:
+        ends = [each.estimated(below, high, confidence) for each in corners for below in (True, False)]
+        low, most = corners[0].possible
+        return EstimateRange.over(ends, least=max(least, low), most=most)
+
+    facts: dict[str, Any] = {
+        "selection": (problem.selection.low, problem.selection.high),
+        "rows": len(problem.pairs.log),
+        "target_pairs": problem.n_pairs,
+        "unlogged_pairs": len(problem.unlogged),
+    }
+    if isinstance(losses, LossDifference):
+        facts["not_established_from"] = _ceases(over, problem.selection)
+    return replace(over(problem.selection.high), diagnostics=facts)
 
 
 def _ceases(over: Callable[[float], EstimateRange], selection: SelectionRange) -> float | None:

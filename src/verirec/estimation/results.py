@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,19 +15,20 @@ HEADLINES: Final = ("survey-ppi", "survey", "range", "audited-dr", "ome-dr", "dr
 """Estimates to go by, where there are several: the first of them."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Mapping[str, Estimate | EstimateRange]):
     """Estimates by the estimator's name.
 
     Parameters
     ----------
-    values
+    _values
         Name to estimate.
     of
         What they are estimates of, in words.
     """
 
-    def __init__(self, values: dict[str, Any], of: str) -> None:
-        self._values, self.of = values, of
+    _values: dict[str, Any]
+    of: str
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:

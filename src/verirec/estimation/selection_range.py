@@ -21,6 +21,7 @@ from verirec.losses import CorrectedLabels, NoiseRegion, TransitionMatrix, Trans
 from verirec.nuisance.label_folds import LabelFolds
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.randomness import FOLDS_STREAM, SAMPLE_STREAM, SLOPES_STREAM
+from verirec.resuming import apart, kept, within
 from verirec.scratch import each
 
 if TYPE_CHECKING:
@@ -155,13 +156,19 @@ class RangeProblem:
         """What the log says, at each corner of the noise rates."""
         points: Sequence[Rates | None] = self.noise.corners if isinstance(self.noise, NoiseRegion) else [self.noise]
         folds = LabelFolds.of(len(self.pairs.log), FOLDS, np.random.default_rng([self.seed, FOLDS_STREAM]))
-        return [self._known_at(rates, folds) for rates in points]
+        found = []
+        with apart("models of labels"):
+            for number, rates in enumerate(points):
+                with within(f"corner {number}"):
+                    found.append(self._known_at(rates, folds))
+        return found
 
     def _known_at(self, rates: Rates | None, folds: LabelFolds) -> Known:
         log, ones, how = self.pairs.log, np.broadcast_to(1.0, len(self.pairs.log)), LabelModel()
         held_out = how.fit_folds(log, ones, folds, rates).logits()
         seen = log if folds.whole is None else log.select(folds.whole)
-        return Known(rates, how.fit(seen, ones[: len(seen)], rates), held_out)
+        of_all = kept("model of all", lambda: how.fit(seen, ones[: len(seen)], rates).constants)
+        return Known(rates, LabelProbabilities(*of_all), held_out)
 
     @cached_property
     def sampled(self) -> tuple[Positions, Positions]:

@@ -23,6 +23,7 @@ from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.nuisance.label_folds import FoldModels, LabelFolds
 from verirec.randomness import RandomState, as_generator
+from verirec.resuming import kept
 from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
@@ -43,6 +44,11 @@ class LabelProbabilities(CellValues):
     def __init__(self, level: float, users: Array, items: Array) -> None:
         self.shape = (len(users), len(items))
         self.level, self.users, self.items = level, users, items
+
+    @property
+    def constants(self) -> tuple[float, Array, Array]:
+        """Level, users' and items' constants."""
+        return self.level, self.users, self.items
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -147,8 +153,12 @@ class LabelModel:
     ) -> FoldModels:
         """Fit a model for each fold, to rows that are not in it."""
         given = _checked_weights(log, weights)
-        models = mapped(lambda rows: self.fit(log.select(rows), given[rows], rates), folds.training, threads=2)
-        return FoldModels(log, folds, list(models))
+
+        def fitted(rows: npt.NDArray[Any]) -> tuple[float, Array, Array]:
+            return self.fit(log.select(rows), given[rows], rates).constants
+
+        models = kept("models of folds", lambda: list(mapped(fitted, folds.training, threads=2)))
+        return FoldModels(log, folds, [LabelProbabilities(*one) for one in models])
 
 
 def descend(

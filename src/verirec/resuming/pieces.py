@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from verirec import exceptions
 from verirec.atomic_write import replace_file
 from verirec.exceptions import VerirecWarning, warn_caller
 from verirec.resuming.values import CannotBeKeptError, DamagedError, as_bytes, from_bytes
@@ -129,7 +129,7 @@ class Pieces:
             for category, message in there.warned:
                 _warn(_category_called(category) or VerirecWarning, message)
             return there.value  # type: ignore[no-any-return]
-        own, began = _Scope(self, f"{path}/"), time.monotonic()
+        own, began = _Scope(self, f"{path}/", scope.around or scope), time.monotonic()
         with _warnings_kept() as warned:
             with own.entered():
                 value = compute()
@@ -176,14 +176,17 @@ class _Scope:
         Of the job.
     path
         Names of the pieces around, each with a slash behind.
+    around
+        The innermost scope around that is no piece, where it is not this one.
     reused
-        Seconds that the pieces inside took in an earlier run.
+        Seconds that the pieces inside took in an earlier run, less those of what was done apart.
     names
         Pieces inside that are on disk.
     """
 
     pieces: Pieces
     path: str = ""
+    around: _Scope | None = None
     reused: float = 0.0
     names: list[str] = field(default_factory=list)
 
@@ -240,6 +243,20 @@ def within(name: str) -> Iterator[None]:
     scope.take_in(own.names, own.reused)
 
 
+@contextmanager
+def apart(name: str) -> Iterator[None]:
+    """Let pieces inside be parts of none of those around: what several of them go by, whichever asks first."""
+    scope = _scope.get()
+    if scope is None:
+        yield
+        return
+    around, began = scope.around or scope, time.monotonic()
+    with around.entered(), within(name):
+        yield
+    if around is not scope:
+        scope.reused -= time.monotonic() - began
+
+
 def _remove_pieces(folder: Path) -> None:
     """Remove a job's pieces, and nothing else that somebody may have in a folder."""
     for file in (*folder.glob(f"*{_ENDING}"), *folder.glob(f".*{_ENDING}-*")):
@@ -280,7 +297,7 @@ def _category(category: type[Warning]) -> str:
 
 
 def _category_called(name: str) -> type[Warning] | None:
-    found = getattr(exceptions, name, getattr(builtins, name, None))
+    found = vars(sys.modules[VerirecWarning.__module__]).get(name, vars(builtins).get(name))
     return found if isinstance(found, type) and issubclass(found, Warning) else None
 
 

@@ -16,6 +16,7 @@ from verirec.estimation.survey.target import Target
 from verirec.nuisance.click_model import clicks_only, fit_clicks
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.surveys import SurveySample
+from verirec.resuming import kept
 
 Array = npt.NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def expect_likes(log: FeedbackLog, pilot: SurveySample | None, target: Target) -
         check_survey(pilot, log, "pilot")
     own = self_selected(log)
     clicks = clicks_only(own)
-    model = fit_clicks(own) if clicks else LabelModel().fit(own, np.broadcast_to(1.0, len(own)))
+    model = LabelProbabilities(*kept("model of likes", lambda: _model(own, clicks).constants))
     if pilot is None and clicks:
         return ExpectedLikes(model, RISES, f"at worst, if pairs are liked {RISES_SAID}")
     if pilot is None:
@@ -67,3 +68,7 @@ def expect_likes(log: FeedbackLog, pilot: SurveySample | None, target: Target) -
     return ExpectedLikes(
         model, (shift,), f"if pairs are liked as the pilot's {len(draws):,} are, {shift:+.2f} in logits from the log's"
     )
+
+
+def _model(log: FeedbackLog, clicks: bool) -> LabelProbabilities:
+    return fit_clicks(log) if clicks else LabelModel().fit(log, np.broadcast_to(1.0, len(log)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +26,7 @@ from verirec.estimation.survey.target import Target
 from verirec.exceptions import ParameterError, UnreachableError
 from verirec.nuisance.noise_rates.design import check_guess, design_audit
 from verirec.randomness import RandomState, as_generator, same_state
+from verirec.resuming import kept, takes_checkpoint
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
@@ -40,6 +43,7 @@ _WIDEST: Final = 1e100
 
 
 @takes_engine
+@takes_checkpoint
 def plan_labels(
     log: FeedbackLog,
     recommenders: Recommenders | None = None,
@@ -57,6 +61,7 @@ def plan_labels(
     one_per_user: bool = False,
     random_state: RandomState = 0,
     engine: EngineLike = None,
+    checkpoint: str | Path | None = None,
 ) -> LabelPlan:
     r"""Plan which pairs to ask people about, so that the fewest true labels tell most.
 
@@ -96,7 +101,7 @@ def plan_labels(
         Whether to ask nobody about more than one random pair. Not where logged pairs are asked about too.
     random_state
         Of whatever is drawn.
-    engine
+    engine, checkpoint
         As in `estimate`.
 
     Examples
@@ -151,7 +156,7 @@ class _Draft:
     def settle(self, purpose: str, budget: int | None, half_width: float | None) -> LabelPlan:
         """Choose how many pairs of each kind, and which."""
         reach = float(ndtri((1 + self.confidence) / 2))
-        design = design_random(self.question, self.likes, as_generator(self.seed), count=budget)
+        design = self._design(budget)
         prices = Prices(design.variances, self.logged, len(self.log))
         split = (
             prices.split(int(budget or 0))
@@ -160,7 +165,7 @@ class _Draft:
         )
         _refuse_more_than_all(split, design, half_width)
         if candidates_for(split.random) > candidates_for(budget or 0):
-            design = design_random(self.question, self.likes, as_generator(self.seed), count=split.random)
+            design = self._design(split.random, more="more ")
         simple = int(np.ceil(design.uniform.max() / split.variances.max()))
         users, items, probabilities, logged = self._pairs(design, split)
         return LabelPlan(
@@ -175,6 +180,11 @@ class _Draft:
             None if simple > design.candidates.total else max(simple, len(users)),
             self._assumes(split),
         )
+
+    def _design(self, count: int | None, more: str = "") -> RandomDesign:
+        """Work out how likely pairs are to be asked about, where so many are drawn."""
+        drawn = partial(design_random, self.question, self.likes, as_generator(self.seed), count=count)
+        return kept(f"{more}random pairs", drawn)
 
     def _assumes(self, split: Split) -> str:
         if self.logged is None or not split.logged:
@@ -224,7 +234,8 @@ def _for_rates(
     options: dict[str, Any],
 ) -> LabelPlan:
     """Plan an audit: logged pairs that tell the noise rates."""
-    design = design_audit(log, budget=budget, half_width=half_width, confidence=confidence, **options)
+    asked = {"budget": budget, "half_width": half_width, "confidence": confidence} | options
+    design = kept("logged pairs", lambda: design_audit(log, **asked))
     most01, most10 = (max(getattr(one, rate) for one in design.guesses) for rate in ("rho01", "rho10"))
     at_most = "about" if len(design.guesses) == 1 else "at most"
     return LabelPlan(
