@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -23,6 +24,7 @@ from verirec.estimation import Estimate, EstimateRange, Estimates, compare, esti
 from verirec.estimation.coverage import covered_rows
 from verirec.exceptions import PredictionError, naming
 from verirec.losses import TransitionMatrix, get_level_loss
+from verirec.resuming import kept, within
 
 Array = npt.NDArray[np.float64]
 
@@ -85,12 +87,13 @@ def _judged(
     recommenders = {}
     for name, given in predictions.items():
         progress(f"Judging {name}")
-        with naming(name):
+        with naming(name), within(f"judging {name}"):
             recommenders[name] = _assessed(name, given, evidence)
     comparisons = []
     for first, second in combinations(predictions, 2):
         progress(f"Comparing {first} with {second}")
-        comparisons.append(_compared(first, second, predictions, evidence))
+        with within(f"comparing {first} with {second}"):
+            comparisons.append(_compared(first, second, predictions, evidence))
     return recommenders, comparisons
 
 
@@ -132,8 +135,9 @@ def _completed(main: Assessment, evidence: LevelEvidence) -> Assessment:
     stars, liked = Stars(shares, asking=_asking(main, evidence)), main.liked_corrected
     if evidence.basis != "range":
         levels = evidence.log.levels or ()
-        liked = _mean_of(lambda values: values, evidence)
-        stars = replace(stars, corrected=tuple(_mean_of(_is(level), evidence) for level in levels))
+        liked = kept("liked", lambda: _mean_of(lambda values: values, evidence))
+        shared = [kept(f"share of {level:g}", partial(_mean_of, _is(level), evidence)) for level in levels]
+        stars = replace(stars, corrected=tuple(shared))
     return replace(main, stars=stars, liked_corrected=liked)
 
 

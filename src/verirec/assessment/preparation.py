@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from verirec.assessment.evidence import Evidence
@@ -36,6 +37,7 @@ from verirec.nuisance.noise_rates import (
 )
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.nuisance.surveys import SurveySample
+from verirec.resuming import kept, within
 
 Predictions = dict[str, PredictionsLike]
 
@@ -102,7 +104,8 @@ def prepare(
     progress("Learning how likely pairs are to be logged")
     likely = as_propensities(propensities, whole)
     progress("Finding out how noisy the labels are")
-    noise, source = _noise(whole, labels, likely, settings["confidence"], seed, clicks=clicks)
+    told = partial(_noise, whole, labels, likely, settings["confidence"], seed, clicks=clicks)
+    noise, source = kept("noise", told)
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
     judging = held.judging if clicks else judgeable(held.judging)
@@ -126,7 +129,8 @@ def prepare(
         **settings,
     )
     named = tuple(trained.predictions)
-    errors = _curve(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
+    with within("who errs"):
+        errors = _curve(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
     return Prepared(evidence, source, made.predictions, named, made.by_log, made.by_survey, trained.searches, errors)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
 from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.exceptions import PredictionError, naming
+from verirec.resuming import kept, within
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
 """Estimators for predictions of the logged pairs only."""
@@ -68,7 +70,8 @@ class Judged:
         if not self.problems:
             return None
         progress("Trying other noise rates and propensities")
-        return vary(self.problems, chosen("ome-dr", with_rates=True)[0], evidence.noise)
+        with within("other noise rates and propensities"):
+            return vary(self.problems, chosen("ome-dr", with_rates=True)[0], evidence.noise)
 
 
 def judge_all(
@@ -88,12 +91,12 @@ def judge_all(
                     "",
                     "",
                     "",
-                    evidence.ranking(given),
+                    kept(f"ranking of {name}", partial(evidence.ranking, given)),
                     lists=as_predictions(given, *evidence.pairs.log.shape).ranks_only,
                 )
                 continue
             entrants[name] = _entrant(given, parts, evidence)
-            by_log[name] = entrants[name].judged_by_log(evidence)
+            by_log[name] = kept(f"judging {name}", partial(entrants[name].judged_by_log, evidence))
     firmest = _Firmest.of(entrants, evidence, progress)
     for name, entrant in entrants.items():
         recommenders[name] = _assessed(name, entrant, by_log[name], firmest, evidence)
@@ -103,7 +106,8 @@ def judge_all(
             incomparable.append((first, second))
             continue
         progress(f"Comparing {first} with {second}")
-        comparisons.append(_compared(first, second, entrants, firmest, evidence))
+        compared = partial(_compared, first, second, entrants, firmest, evidence)
+        comparisons.append(kept(f"comparing {first} with {second}", compared))
     whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole and not evidence.clicks}
     ordered = {name: recommenders[name] for name in predictions}
     return Judged(ordered, comparisons, incomparable, _rankings_compared(predictions, ordered, evidence), whole)
@@ -125,7 +129,8 @@ def _rankings_compared(
     ]
     found = []
     for first, second in list(combinations(told, 2))[:MOST_RANKED]:
-        estimates = evidence.ranking(_scores(predictions[first]), _scores(predictions[second]))
+        ranked = partial(evidence.ranking, _scores(predictions[first]), _scores(predictions[second]))
+        estimates = kept(f"ranking of {first} beside {second}", ranked)
         if estimates is not None and metric in estimates:
             basis: Basis = evidence.basis if asked is None else "survey"
             lacking = "" if asked is None else evidence.lacking if asked is evidence.survey else asked.lacking
@@ -176,7 +181,7 @@ class _Firmest:
         losses: list[Losses] = [*whole.values(), *(LossDifference(whole[a], whole[b]) for a, b in every_two)]
         if losses:
             progress("Adding up over all pairs")
-        found = evidence.by_labels(losses) if losses else []
+        found = kept("all pairs", partial(evidence.by_labels, losses)) if losses else []
         return cls(dict(zip(whole, found, strict=False)), dict(zip(every_two, found[len(whole) :], strict=True)))
 
 
@@ -187,7 +192,8 @@ def _assessed(
     estimates = by_log | firmest.levels.get(name, {})
     headline = evidence.headline if entrant.whole else corrected
     of = f"the {entrant.problem.losses.loss.name} loss"
-    ranking = evidence.ranking(_scores(entrant.given)) if entrant.whole else None
+    ranked = partial(evidence.ranking, _scores(entrant.given))
+    ranking = kept(f"ranking of {name}", ranked) if entrant.whole else None
     return AssessedRecommender(Estimates(estimates, of), headline, corrected, selection_only, ranking, entrant.covered)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from verirec.assessment.levels import assess_levels
@@ -30,6 +32,7 @@ from verirec.losses import (
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
+from verirec.resuming import kept, takes_checkpoint, within
 
 if TYPE_CHECKING:
     from verirec.randomness import RandomState
@@ -40,6 +43,7 @@ _UNFINISHED: Final = (
 
 
 @takes_engine
+@takes_checkpoint
 def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     log: FeedbackLog,
     predictions: Mapping[str, PredictionsLike] | None = None,
@@ -64,6 +68,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     ready: Callable[[Assessment], object] | None = None,
     random_state: RandomState = 0,
     engine: EngineLike = None,
+    checkpoint: str | Path | None = None,
 ) -> Assessment:
     """Assess a log and the recommenders that are judged on it; see `verirec assess`.
 
@@ -107,7 +112,7 @@ def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
         Depth of the ranking metrics.
     loss
         As in `estimate`; by default "log" or, of levels, "rmse".
-    propensities, confidence, clip, random_state, engine
+    propensities, confidence, clip, random_state, engine, checkpoint
         As in `estimate`.
     sample
         As in `estimate`; where users with rows have more than 400 times as many scores, a random part of these users
@@ -174,13 +179,13 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         loss=loss,
         confidence=evidence.confidence,
         propensities=pairs.propensities,
-        propensity_diagnostics=pairs.propensities.diagnostics(pairs.log),
+        propensity_diagnostics=kept("propensities", partial(pairs.propensities.diagnostics, pairs.log)),
         grid_propensities=evidence.grid_propensities,
         noise=evidence.noise,
         noise_source=found.noise_source,
         selection=evidence.selection,
         survey=evidence.survey,
-        strength=evidence.strength(),
+        strength=kept("strength of selection", evidence.strength),
         basis=evidence.basis,
         recommenders=judged.recommenders,
         comparisons=judged.comparisons,
@@ -189,7 +194,7 @@ def main_part(found: Prepared, judged: Judged, loss: str, truth: Mapping[str, fl
         suspects=None,
         plan=None,
         liked_as_logged=float(judging.labels.mean()),
-        liked_corrected=evidence.liked(),
+        liked_corrected=kept("liked", evidence.liked),
         warnings=(),
         truth=truth,
         excludes=evidence.exclude is not None,
@@ -213,13 +218,15 @@ def _completed(main: Assessment, found: Prepared, judged: Judged, progress: Call
     progress("Looking for wrong labels")
     noise = evidence.noise
     rates = None if isinstance(noise, NoiseRegion) else noise
-    suspects = (
-        None
-        if rates is None or evidence.clicks
-        else find_suspect_labels(evidence.pairs.log, rates, random_state=evidence.seed)
-    )
+    with within("wrong labels"):
+        suspects = (
+            None
+            if rates is None or evidence.clicks
+            else find_suspect_labels(evidence.pairs.log, rates, random_state=evidence.seed)
+        )
     progress("Working out what to ask")
-    return replace(main, sensitivity=varied, suspects=suspects, plan=propose(found.predictions, judged, evidence))
+    with within("what to ask"):
+        return replace(main, sensitivity=varied, suspects=suspects, plan=propose(found.predictions, judged, evidence))
 
 
 def told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:

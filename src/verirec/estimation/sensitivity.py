@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from verirec.losses import LossLike, NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisance.propensities import as_propensities
 from verirec.randomness import RandomState, same_state
+from verirec.resuming import kept
 from verirec.scratch import each
 
 if TYPE_CHECKING:
@@ -225,15 +227,22 @@ def vary(
     """Find the surfaces and ranges of problems of the same pairs; see `sensitivity`."""
     surfaces, ranges = {}, {}
     for name, problem in problems.items():
-        surfaces[name] = surface_of(problem, estimator)
-        levers = [_Levers.of(rows.errors, rows) for rows in _rows_at(problem, noise)]
-        reached = [[lever.reach(gamma) for lever in levers] for gamma in gammas]
-        ranges[name] = tuple(
-            (gamma, min(low for low, _ in ends), max(high for _, high in ends))
-            for gamma, ends in zip(gammas, reached, strict=True)
-        )
+        surfaces[name], ranges[name] = kept(name, partial(_varied, problem, estimator, noise, gammas))
         problem.let_go_of_rows()
     return Sensitivity(estimator.name, rho01, rho10, surfaces, ranges)
+
+
+def _varied(
+    problem: EstimationProblem, estimator: Estimator, noise: Noise, gammas: Sequence[float]
+) -> tuple[Surface, tuple[tuple[float, float, float], ...]]:
+    """Find a recommender's surface, and its range for each factor."""
+    surface = surface_of(problem, estimator)
+    levers = [_Levers.of(rows.errors, rows) for rows in _rows_at(problem, noise)]
+    reached = [[lever.reach(gamma) for lever in levers] for gamma in gammas]
+    return surface, tuple(
+        (gamma, min(low for low, _ in ends), max(high for _, high in ends))
+        for gamma, ends in zip(gammas, reached, strict=True)
+    )
 
 
 def flip_factor(first: EstimationProblem, second: EstimationProblem, noise: Noise) -> float:
