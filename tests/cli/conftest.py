@@ -12,6 +12,12 @@ import pytest
 from verirec.cli import main as main_module
 
 
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch):
+    """Keep no parts of work: how fast a machine is decides nothing."""
+    monkeypatch.setattr("verirec.resuming.pieces.WORTH_KEEPING", float("inf"))
+
+
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run `verirec` in this process; give (exit code, output, errors)."""

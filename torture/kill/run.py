@@ -27,6 +27,7 @@ from torture.campaign import ONE_THREAD, ROOT, Figures, environment
 from torture.kill.disks import PAGE, remount, small_disk
 from torture.kill.faults import OPERATIONS, Disk, available, preloaded
 from torture.kill.jobs import JOBS, Job, contents, in_child, prepare, run_verb, words_of
+from verirec.resuming import pieces
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO}
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -243,6 +244,7 @@ def _send(process: int, killer: signal.Signals) -> None:
 def campaign(seconds: float, seed: int) -> Figures:
     """Fail all operations first, then kill for the time that is left."""
     started = time.monotonic()
+    pieces.WORTH_KEEPING = 0.0  # Such small jobs would keep none of their parts.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         yard = Yard(Path(folder).resolve(), seed)
         prepare(yard.home)

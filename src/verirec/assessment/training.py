@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from verirec.checks import real_number
@@ -14,6 +15,7 @@ from verirec.exceptions import MissingExtraError, ParameterError
 from verirec.formatting import short
 from verirec.losses import AnyRegion
 from verirec.nuisance.propensities import Propensities
+from verirec.resuming import kept
 
 HELD_OUT: Final = 0.2
 
@@ -92,11 +94,17 @@ def train_all(
     for name in names:
         progress(f"Training {name}")
         method = _catalogue()[name](**({} if head is None else {"head": head}), random_state=seed)
-        method.fit(held.training, propensities=thinned, noise_rates=rates)
-        found.predictions[name] = method.predictions
-        if method.report_.search is not None:
-            found.searches[name] = method.report_.search
+        fitted = partial(_fitted, method, held.training, propensities=thinned, noise_rates=rates)
+        found.predictions[name], search = kept(f"training {name}", fitted)
+        if search is not None:
+            found.searches[name] = search
     return found
+
+
+def _fitted(method: Any, log: FeedbackLog, **known: Any) -> tuple[PredictionsLike, dict[str, Any] | None]:
+    """Train, and return what the model predicts and what was tried."""
+    method.fit(log, **known)
+    return method.predictions, method.report_.search
 
 
 def _catalogue() -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 import verirec as vr
+from verirec.cli.going_on import going_on
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -67,6 +68,7 @@ def assess_command(
     """Report how selective and noisy a log is, and how good each recommender really is, on one page.
 
     A --survey of random pairs settles it; without one the page says what the log leaves open, and what to ask.
+    Stopped work goes on where it was when the same command is called again.
 
     Example: verirec assess ratings.csv --positive-from 4 --train mf --train ome-dr --survey asked.csv --out assessment;
     with --levels 1,2,3,4,5 in place of --positive-from, predicted stars are judged, by their RMSE.
@@ -80,25 +82,29 @@ def assess_command(
         chosen = self_selected(table)
         propensities = propensity.fit(chosen)
         audit = noise.read_audit(table, log.of_truths)
-        found = vr.assess(
-            table,
-            {name: scores.read(file, table, log.columns) for name, file in files.items()},
-            audit=audit,
-            errors=rates.found(chosen, audit, propensities),
-            survey=survey.read(table, log.of_truths),
-            noise_rates=noise.known_rates(chosen, log.of_truths, propensities),
-            propensities=propensities,
-            hold_out=hold_out,
-            train=train or (),
-            exclude=excluded.read(table, log),
-            calibrate=calibrate,
-            k=k,
+        given: dict[str, Any] = {
+            "log": table,
+            "predictions": {name: scores.read(file, table, log.columns) for name, file in files.items()},
+            "audit": audit,
+            "errors": rates.found(chosen, audit, propensities),
+            "survey": survey.read(table, log.of_truths),
+            "noise_rates": noise.known_rates(chosen, log.of_truths, propensities),
+            "propensities": propensities,
+            "hold_out": hold_out,
+            "train": train or (),
+            "exclude": excluded.read(table, log),
+            "calibrate": calibrate,
+            "k": k,
+            "random_state": seed,
             **vars(how),
-            progress=lambda step: status.update(Text(step)),
-            ready=lambda early: replace(early, origin=origin).save(out),
-            random_state=seed,
-        )
-        status.update("Writing the page")
-        found = replace(found, origin=origin)
-        page = found.save(out)
+        }
+        with going_on(out / ".parts", "assess", given):
+            found = vr.assess(
+                **given,
+                progress=lambda step: status.update(Text(step)),
+                ready=lambda early: replace(early, origin=origin).save(out),
+            )
+            status.update("Writing the page")
+            found = replace(found, origin=origin)
+            page = found.save(out)
     conclude(found, page, as_json=as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -12,6 +13,7 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.checks import one_of
+from verirec.cli.going_on import going_on
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -27,6 +29,7 @@ from verirec.cli.options import (
     Seed,
     SurveyOptions,
     named_files,
+    named_path,
     of_estimates,
     of_noise,
 )
@@ -108,6 +111,12 @@ def estimate_command(
     interval: Annotated[
         str, of_estimates(help="How intervals are computed: delta, or bootstrap over users.")
     ] = "delta",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            parser=named_path, metavar="PATH", help="Folder for finished parts: a stopped command goes on from there."
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -124,6 +133,7 @@ def estimate_command(
     from verirec.estimation.score_calibration import calibrated_where_needed
     from verirec.estimation.survey.draws import self_selected
     from verirec.nuisance.click_model import clicks_only
+    from verirec.resuming import within
 
     files = named_files(predictions)
     with working("Reading the log"):
@@ -157,15 +167,16 @@ def estimate_command(
         calibrated_where_needed(given, table, ranking.calibrate, seed, surveyed, exclude),
     )
     results = {}
-    for name, one in given.items():
-        with working(Text(f"Estimating {name}")):
-            results[name] = judged(name, one)
-    if as_json:
-        more = as_figures(judged, given, results)
-        typer.echo(json.dumps(summary(results, found, propensities, table, errors) | more, indent=2))
-    else:
-        show(results, found, table, how, errors)
-        show_difference(judged, given, results)
+    with going_on(checkpoint, "estimate", {"predictions": given, "judge": judged}):
+        for name, one in given.items():
+            with working(Text(f"Estimating {name}")), within(name):
+                results[name] = judged(name, one)
+        if as_json:
+            more = as_figures(judged, given, results)
+            typer.echo(json.dumps(summary(results, found, propensities, table, errors) | more, indent=2))
+        else:
+            show(results, found, table, how, errors)
+            show_difference(judged, given, results)
 
 
 def _listed(estimators: str | None) -> Sequence[str] | str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from verirec.cli.options import RankingOptions
@@ -21,6 +21,7 @@ from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, na
 from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
+from verirec.resuming import kept
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,8 @@ class Judge:
             )
         if lacking is None:
             assert not isinstance(self.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
-            return estimate_ranking(
+            by_all = partial(
+                estimate_ranking,
                 predictions,
                 log,
                 propensities=self.pairs.propensities,
@@ -157,6 +159,7 @@ class Judge:
                 k=self.ranking.k,
                 confidence=self.options["confidence"],
             )
+            return kept("ranking", by_all)
         if self.ranking.ranking_only:
             raise ParameterError(f"{name} {lacking}: there is no ranking to judge")
         return None

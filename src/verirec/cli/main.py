@@ -79,7 +79,7 @@ def verirec(
     """Take the options that come before the verb; without a verb, show the help."""
     if quiet and verbose:
         raise ParameterError("give --quiet or --verbose, not both")
-    speech.level = "quiet" if quiet else "verbose" if verbose else "usual"
+    speech.level, speech.stopped = "quiet" if quiet else "verbose" if verbose else "usual", "stopped"
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -105,7 +105,7 @@ def main() -> None:
     except OSError as error:
         _end(2, _refused_by_the_system(error))
     if code == _INTERRUPTED:
-        _end(code, "stopped")
+        _end(code, speech.stopped)
     sys.exit(code)
 
 

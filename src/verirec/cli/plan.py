@@ -13,6 +13,7 @@ from rich.console import Console
 
 import verirec as vr
 from verirec.checks import one_of
+from verirec.cli.going_on import going_on, parts_beside
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -108,23 +109,25 @@ def plan_command(
         given = {name: scores.read(file, table, log.columns) for name, file in files.items()}
         if loss == "log" and (purpose is None or "@" not in purpose):
             _refuse_scores(given, table)
-        plan = vr.plan_labels(
-            table,
-            given or None,
-            budget=budget,
-            half_width=0.03 if budget is None and half_width is None else half_width,
-            purpose=purpose or ("difference" if len(files) > 1 else "level"),
-            confidence=confidence,
-            pilot=None if pilot is None else vr.SurveySample.from_file(pilot, table, **log.of_truths),
-            propensities=_declared(propensity, table),
-            guess=guess.rates,
-            exclude=excluded.read(table, log),
-            loss=loss,
-            clip=clip,
-            one_per_user=one_per_user,
-            random_state=seed,
-        )
-        _write(out, plan, None if titles is None else read_titles(titles, table), answers, form)
+        asked: dict[str, Any] = {
+            "log": table,
+            "recommenders": given or None,
+            "budget": budget,
+            "half_width": 0.03 if budget is None and half_width is None else half_width,
+            "purpose": purpose or ("difference" if len(files) > 1 else "level"),
+            "confidence": confidence,
+            "pilot": None if pilot is None else vr.SurveySample.from_file(pilot, table, **log.of_truths),
+            "propensities": _declared(propensity, table),
+            "guess": guess.rates,
+            "exclude": excluded.read(table, log),
+            "loss": loss,
+            "clip": clip,
+            "one_per_user": one_per_user,
+            "random_state": seed,
+        }
+        with going_on(parts_beside(out), "plan", asked):
+            plan = vr.plan_labels(**asked)
+            _write(out, plan, None if titles is None else read_titles(titles, table), answers, form)
     if as_json:
         typer.echo(json.dumps(_summary(plan, out), indent=2))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from verirec.data import PredictionsLike
 from verirec.estimation import EstimateRange, Estimates, compare_rankings
 from verirec.exceptions import SurveyError, VerirecWarning
 from verirec.losses import TransitionMatrix, TransitionRegion
+from verirec.resuming import kept
 
 
 def rankings_compared(
@@ -28,7 +30,8 @@ def rankings_compared(
         # What there is to warn of was said of each.
         warnings.simplefilter("ignore", VerirecWarning)
         try:
-            return compare_rankings(
+            compared = partial(
+                compare_rankings,
                 *(given[name] for name in ranked),  # type: ignore[misc]
                 judge.pairs.log,
                 propensities=judge.pairs.propensities,
@@ -39,6 +42,7 @@ def rankings_compared(
                 k=judge.ranking.k,
                 confidence=judge.options["confidence"],
             )
+            return kept("difference in ranking", compared)
         except SurveyError:
             return None
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Speech:
-    """How much is said: set by the options before the verb."""
+    """How much is said, set by the options before the verb; and what is said of a stop, by whoever knows more of it."""
 
     level: Literal["quiet", "usual", "verbose"] = "usual"
+    stopped: str = "stopped"
 
 
 speech = Speech()

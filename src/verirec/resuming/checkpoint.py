@@ -48,15 +48,17 @@ class Checkpoint(AbstractContextManager["Checkpoint"]):
     def __init__(self, folder: str | Path, job: str, given: Mapping[str, Any]) -> None:
         self._folder = named_place(folder)
         self._key = job_key(job, given)
-        self._entered = ExitStack()
+        self._entered: ExitStack
         self._pieces: Pieces
 
     def __enter__(self) -> Self:
-        self._entered.enter_context(sole_writer(self._folder))
-        self._pieces = Pieces(self._folder, self._key)
-        self._entered.enter_context(self._pieces.in_use())
-        if self._pieces.count:
-            warn_caller(f"going on from an earlier run: {self._told(self._pieces)}", ReusedWorkWarning)
+        with ExitStack() as entered:
+            entered.enter_context(sole_writer(self._folder))
+            self._pieces = Pieces(self._folder, self._key)
+            if self._pieces.count:
+                warn_caller(f"going on from an earlier run: {self._told(self._pieces)}", ReusedWorkWarning)
+            entered.enter_context(self._pieces.in_use())
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(

@@ -74,15 +74,18 @@ def _take(value: Any, add: Add) -> None:
         add(f"{kind.__name__} {len(text)};".encode() + text)
     elif isinstance(value, np.ndarray | np.generic):
         _take_array(np.asarray(value), add)
-    elif isinstance(value, tuple | list):
+    elif isinstance(value, tuple | list | set):
         add(f"{kind.__name__} {len(value)};".encode())
-        for one in value:
+        for one in sorted(value, key=repr) if isinstance(value, set) else value:
             _take(one, add)
     elif isinstance(value, Mapping):
         _take(list(value.items()), add)
     elif hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.Array):
         _take_arrow(value, add)
-    elif kind.__module__.startswith("torch."):
+    elif kind.__module__.startswith("scipy.sparse."):
+        entries = value.tocoo()
+        _take([value.shape, entries.row, entries.col, entries.data], add)
+    elif kind.__module__.partition(".")[0] == "torch":
         _take_torch(value, add)
     else:
         _take(_name_of(value), add)

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -68,8 +68,7 @@ class Pieces:
         for other in root.glob("*"):
             if other != self.folder and _A_KEY.fullmatch(other.name):
                 _remove_pieces(other)
-        for unfinished in self.folder.glob(f".*{_ENDING}-*"):
-            unfinished.unlink()
+        _remove(self.folder.glob(f".*{_ENDING}-*"))
         self._seconds = self._finished()
 
     @property
@@ -103,17 +102,15 @@ class Pieces:
             _scope.reset(before)
 
     def _finished(self) -> dict[str, float]:
-        """Look through what is there: parts of a piece that is whole are of no use, nor is what is damaged."""
+        """Look through what is there: parts of a piece that is whole are of no more use."""
         found = {}
         for file in self.folder.glob(f"*{_ENDING}"):
             piece = _opened(file)
-            if piece is None:
-                file.unlink()
-            else:
+            if piece is not None:
                 found[piece.name] = piece.seconds
         for name in list(found):
             if any(name.startswith(f"{other}/") for other in found):
-                self._file(name).unlink()
+                _remove([self._file(name)])
                 del found[name]
         return found
 
@@ -137,8 +134,7 @@ class Pieces:
             whole = seconds >= WORTH_KEEPING and self._keep(path, seconds, warned, value)
             scope.take_in([path] if whole else own.names, own.reused)
         if whole:
-            for part in own.names:
-                self._file(part).unlink(missing_ok=True)
+            _remove(map(self._file, own.names))
         return value
 
     def claimed(self, scope: _Scope, name: str) -> str:
@@ -259,10 +255,16 @@ def apart(name: str) -> Iterator[None]:
 
 def _remove_pieces(folder: Path) -> None:
     """Remove a job's pieces, and nothing else that somebody may have in a folder."""
-    for file in (*folder.glob(f"*{_ENDING}"), *folder.glob(f".*{_ENDING}-*")):
-        file.unlink(missing_ok=True)
+    _remove([*folder.glob(f"*{_ENDING}"), *folder.glob(f".*{_ENDING}-*")])
     with suppress(OSError):
         folder.rmdir()
+
+
+def _remove(files: Iterable[Path]) -> None:
+    """Remove files that are of no more use; where that fails they stay, and are right if they are found again."""
+    for file in files:
+        with suppress(OSError):
+            file.unlink()
 
 
 def _opened(file: Path) -> _Piece | None:

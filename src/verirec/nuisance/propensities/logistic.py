@@ -22,6 +22,7 @@ from verirec.nuisance.propensities.base import Array, Propensities, VarianceChan
 from verirec.nuisance.propensities.simple import log_with_rows
 from verirec.nuisance.propensities.two_way import TwoWayFit, fit_two_way
 from verirec.nuisance.propensities.with_features import FeatureFit, fit_with_features
+from verirec.resuming import kept
 
 LEAST_L2: Final = 1e-9
 
@@ -67,7 +68,7 @@ class LogisticPropensity:
         l2 = float(with_features) if self.l2 is None else _checked_l2(self.l2)
         if with_features:
             with one_product_thread():
-                return _WithFeatures(fit_with_features(log, l2=l2), floor)
+                return _WithFeatures(kept("propensities by features", lambda: fit_with_features(log, l2=l2)), floor)
         return _TwoWay(fit_two_way(counts(log.users, log.n_users), counts(log.items, log.n_items), l2=l2), floor)
 
 
