@@ -23,8 +23,6 @@ Result = TypeVar("Result")
 
 WORTH_KEEPING: float = 1.0
 """Seconds of work from which on a piece is kept: a small job never touches the disk."""
-MOST_BYTES: Final = 1 << 28
-"""Larger pieces are not kept: they are what is as long as the log."""
 _ENDING: Final = ".piece"
 _A_KEY: Final = re.compile("[0-9a-f]{64}")
 
@@ -150,8 +148,6 @@ class Pieces:
         try:
             told = tuple((_category(one.category), str(one.message)) for one in warned)
             content = as_bytes(tuple(_Piece(name, seconds, told, value)))
-            if len(content) > MOST_BYTES:
-                return False
             self.folder.mkdir(parents=True, exist_ok=True)
             replace_file(self._file(name), content)
         except CannotBeKeptError:

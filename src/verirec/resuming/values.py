@@ -16,6 +16,8 @@ _MAGIC: Final = b"verirec piece 1\n"
 _SIZES: Final = struct.Struct("<QQ")
 _DIGEST: Final = hashlib.sha256().digest_size
 _PLAIN: Final = (type(None), bool, int, float, str)
+MOST_BYTES: Final = 1 << 28
+"""Larger results are not kept: they are what is as long as the log."""
 _NUMBERS: Final = "biufcSUmM"
 """Kinds of arrays that are their bytes."""
 
@@ -81,6 +83,8 @@ def _array(value: npt.NDArray[Any] | np.generic, arrays: list[bytes]) -> dict[st
         raise CannotBeKeptError(f"{type(value).__name__} of {value.dtype}")
     order: Literal["C", "F"] = "F" if value.flags.fnc else "C"
     start = sum(map(len, arrays))
+    if start + value.nbytes > MOST_BYTES:
+        raise CannotBeKeptError(f"more than {MOST_BYTES:,} bytes")
     arrays.append(value.tobytes(order))
     kind = "scalar" if isinstance(value, np.generic) else "array"
     return {kind: [value.dtype.str, list(value.shape), order, start]}
