@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,14 @@ from verirec.assessment.preparation import Labels, Predictions, Wishes, not_spok
 from verirec.assessment.result import Assessment
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.predictions import PredictionsLike
 from verirec.estimation import Estimate, EstimateRange, Estimates, compare, estimate
 from verirec.estimation.coverage import covered_rows
 from verirec.exceptions import PredictionError, naming
 from verirec.losses import TransitionMatrix, get_level_loss
 from verirec.resuming import kept, within
+
+if TYPE_CHECKING:
+    from verirec.data.predictions import PredictionsLike
 
 Array = npt.NDArray[np.float64]
 

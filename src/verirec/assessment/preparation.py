@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from verirec.assessment.evidence import Evidence
+from verirec.assessment.noise import curve_of, noise_of
 from verirec.assessment.training import checked_methods, hold_out_rows, refuse_taken, train_all
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.estimation.adapting import adapt_all
 from verirec.estimation.gathering import audit_within, check_errors, spoken_of
-from verirec.estimation.inputs import AnyNoise, Rates, checked_rates, has_clicks_alone, judgeable
+from verirec.estimation.inputs import AnyNoise, has_clicks_alone, judgeable
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.score_calibration import calibrated, checked_calibration, spoken_for
 from verirec.estimation.survey.draws import check_survey, self_selected, target_of
@@ -26,23 +26,14 @@ from verirec.exceptions import (
     ParameterError,
     warn_caller,
 )
-from verirec.losses import NoiseRates, NoiseRegion
 from verirec.nuisance.noise_rates import (
-    AuditErrorCurve,
     AuditSample,
-    ErrorCurve,
     WhoErrs,
-    identified_region,
-    rates_from_audit,
 )
-from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.nuisance.propensities import as_propensities
 from verirec.nuisance.surveys import SurveySample
-from verirec.resuming import kept, within
 
 Predictions = dict[str, PredictionsLike]
-
-_ENOUGH: Final = 50
-"""Audited pairs of each class that tell a curve of errors well enough to be shown."""
 
 
 class Labels(NamedTuple):
@@ -104,8 +95,7 @@ def prepare(
     progress("Learning how likely pairs are to be logged")
     likely = as_propensities(propensities, whole)
     progress("Finding out how noisy the labels are")
-    told = partial(_noise, whole, labels, likely, settings["confidence"], seed, clicks=clicks)
-    noise, source = kept("noise", told)
+    noise, source = noise_of(whole, labels.rates, labels.audit, likely, settings["confidence"], seed, clicks=clicks)
     held = hold_out_rows(whole, wishes.hold_out, methods, seed)
     trained = train_all(methods, held, likely, noise, seed, progress)
     judging = held.judging if clicks else judgeable(held.judging)
@@ -129,32 +119,8 @@ def prepare(
         **settings,
     )
     named = tuple(trained.predictions)
-    with within("who errs"):
-        errors = _curve(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
+    errors = curve_of(whole, labels.audit) if labels.errors is None and wishes.curve else labels.errors
     return Prepared(evidence, source, made.predictions, named, made.by_log, made.by_survey, trained.searches, errors)
-
-
-def _noise(
-    log: FeedbackLog, labels: Labels, propensities: Propensities, confidence: float, seed: int, *, clicks: bool
-) -> tuple[Rates | NoiseRegion, str]:
-    rates = checked_rates(labels.rates, log)
-    if rates is not None:
-        return rates, rates.source if isinstance(rates, NoiseRates) else "given"
-    if clicks:
-        return NoiseRates(0.0, 0.0), "clicks alone, which have no labels that could be wrong"
-    if labels.audit is not None:
-        audited = rates_from_audit(log, labels.audit, propensities)
-        return audited, audited.source
-    return identified_region(log, confidence=confidence, random_state=seed), "all that the log allows"
-
-
-def _curve(log: FeedbackLog, audit: AuditSample | None) -> ErrorCurve | None:
-    """Return how often labels are wrong along a score, where an audit is large enough to tell."""
-    if audit is None:
-        return None
-    rows, truths, _ = audit.rows_in(log)
-    enough = min(int((truths == label).sum()) for label in (0, 1)) >= _ENOUGH
-    return AuditErrorCurve().fit(log, audit=audit) if enough and 0 < log.labels[rows].mean() < 1 else None
 
 
 def check_labels(labels: Labels, log: FeedbackLog) -> None:

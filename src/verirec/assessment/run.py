@@ -17,7 +17,6 @@ from verirec.assessment.result import Assessment
 from verirec.assessment.settings import checked_settings, listener, named_entries, named_numbers
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
-from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.selection_range import SelectionRange
 from verirec.exceptions import VerirecWarning
 from verirec.losses import (
@@ -32,9 +31,10 @@ from verirec.losses import (
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.nuisance.surveys import SurveySample
 from verirec.nuisance.suspects import find_suspect_labels
-from verirec.resuming import kept, takes_checkpoint, within
+from verirec.resuming import kept, long_job, within
 
 if TYPE_CHECKING:
+    from verirec.engine.choice import EngineLike
     from verirec.randomness import RandomState
 
 _UNFINISHED: Final = (
@@ -42,8 +42,7 @@ _UNFINISHED: Final = (
 )
 
 
-@takes_engine
-@takes_checkpoint
+@long_job
 def assess(  # noqa: PLR0913 -- what an assessment may rest on, each by its name
     log: FeedbackLog,
     predictions: Mapping[str, PredictionsLike] | None = None,

@@ -9,7 +9,6 @@ import typer
 from rich.text import Text
 
 import verirec as vr
-from verirec.cli.going_on import going_on
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -28,7 +27,7 @@ from verirec.cli.options import (
     of_estimates,
 )
 from verirec.cli.pages import conclude, origin_of
-from verirec.cli.speech import working
+from verirec.cli.speech import going_on, working
 from verirec.pages.writing import sole_writer
 
 app = typer.Typer(add_completion=False)

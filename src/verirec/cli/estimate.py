@@ -13,7 +13,6 @@ from rich.text import Text
 
 import verirec as vr
 from verirec.checks import one_of
-from verirec.cli.going_on import going_on
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -33,10 +32,12 @@ from verirec.cli.options import (
     of_estimates,
     of_noise,
 )
-from verirec.cli.speech import working
+from verirec.cli.speech import going_on, working
 
 if TYPE_CHECKING:
     from verirec.cli.estimate_table import Noise
+    from verirec.cli.judging import Judge, Judged
+    from verirec.data.predictions import PredictionsLike
 
 app = typer.Typer(add_completion=False)
 
@@ -133,7 +134,6 @@ def estimate_command(
     from verirec.estimation.score_calibration import calibrated_where_needed
     from verirec.estimation.survey.draws import self_selected
     from verirec.nuisance.click_model import clicks_only
-    from verirec.resuming import within
 
     files = named_files(predictions)
     with working("Reading the log"):
@@ -166,17 +166,23 @@ def estimate_command(
         exclude,
         calibrated_where_needed(given, table, ranking.calibrate, seed, surveyed, exclude),
     )
-    results = {}
     with going_on(checkpoint, "estimate", {"predictions": given, "judge": judged}):
-        for name, one in given.items():
-            with working(Text(f"Estimating {name}")), within(name):
-                results[name] = judged(name, one)
+        results = _judged(judged, given)
         if as_json:
             more = as_figures(judged, given, results)
             typer.echo(json.dumps(summary(results, found, propensities, table, errors) | more, indent=2))
         else:
             show(results, found, table, how, errors)
             show_difference(judged, given, results)
+
+
+def _judged(judge: Judge, given: dict[str, PredictionsLike]) -> dict[str, Judged]:
+    """Judge one recommender after the other."""
+    results = {}
+    for name, one in given.items():
+        with working(Text(f"Estimating {name}")):
+            results[name] = judge(name, one)
+    return results
 
 
 def _listed(estimators: str | None) -> Sequence[str] | str | None:

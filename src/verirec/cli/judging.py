@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verirec.cli.options import RankingOptions
-from verirec.data import FeedbackLog, PredictionsLike
 from verirec.data.feedback_log import checked_log
 from verirec.data.top_lists import TopLists
 from verirec.estimation import Estimates, estimate, estimate_click_ranking, estimate_ranking
@@ -21,7 +20,10 @@ from verirec.exceptions import ParameterError, PredictionError, ScoreWarning, na
 from verirec.losses import NoiseRates, NoiseRegion, TransitionMatrix, TransitionRegion
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
-from verirec.resuming import kept
+from verirec.resuming import kept, within
+
+if TYPE_CHECKING:
+    from verirec.data import FeedbackLog, PredictionsLike
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class Judge:
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
+        with within(name):
+            return self._judged(name, predictions)
+
+    def _judged(self, name: str, predictions: PredictionsLike) -> Judged:
         ranking = self._ranking(name, predictions)
         lacks_labels = self.clicks and self.survey is None and self.estimators is None
         if self.ranking.ranking_only or isinstance(predictions, TopLists) or lacks_labels:

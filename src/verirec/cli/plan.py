@@ -13,7 +13,6 @@ from rich.console import Console
 
 import verirec as vr
 from verirec.checks import one_of
-from verirec.cli.going_on import going_on, parts_beside
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import AskedLogOptions, ExcludeOptions
 from verirec.cli.options import (
@@ -28,7 +27,7 @@ from verirec.cli.options import (
     named_files,
     of_estimates,
 )
-from verirec.cli.speech import working
+from verirec.cli.speech import going_on, working
 from verirec.exceptions import ParameterError, PredictionError
 from verirec.pages.writing import check_writable_file, write_file, write_table
 
@@ -125,7 +124,7 @@ def plan_command(
             "one_per_user": one_per_user,
             "random_state": seed,
         }
-        with going_on(parts_beside(out), "plan", asked):
+        with going_on(out.with_name(f".{out.name}.parts"), "plan", asked):
             plan = vr.plan_labels(**asked)
             _write(out, plan, None if titles is None else read_titles(titles, table), answers, form)
     if as_json:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import typer
 from rich.console import Console
@@ -94,6 +95,31 @@ class _Remembered:
 
     def update(self, status: str | Text) -> None:
         self.told.step = str(status)
+
+
+@contextmanager
+def going_on(folder: Path | None, job: str, given: Mapping[str, Any]) -> Iterator[None]:
+    """Keep finished parts of a verb's work in a folder, if there is one, and say of a stop that they are there.
+
+    Parameters
+    ----------
+    folder
+        Removed at the end.
+    job, given
+        As `Checkpoint` has them.
+    """
+    if folder is None:
+        yield
+        return
+    from verirec.resuming import Checkpoint  # Help waits for nothing of the library.
+
+    with Checkpoint(folder, job, given) as checkpoint:
+        try:
+            yield
+        except KeyboardInterrupt:
+            if checkpoint.has_pieces:
+                speech.stopped = "stopped: the same command goes on from here"
+            raise
 
 
 def talking_console() -> Console:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge_difference
@@ -21,16 +20,16 @@ from verirec.estimation.survey.problem import LossDifference, ScaledDifference, 
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
 from verirec.randomness import RandomState, same_state
-from verirec.resuming import kept, takes_checkpoint
+from verirec.resuming import kept, long_job
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
     from verirec.data.predictions import PredictionsLike
+    from verirec.engine.choice import EngineLike
     from verirec.nuisance.surveys import SurveySample
 
 
-@takes_engine
-@takes_checkpoint
+@long_job
 def compare(
     first: PredictionsLike,
     second: PredictionsLike,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 
 from verirec.checks import one_of, whole_number
-from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.adapting import enter
 from verirec.estimation.gathering import gather
 from verirec.estimation.inference import judge
@@ -24,17 +23,17 @@ from verirec.estimation.setup import cell_losses, drawn_seed, make_problem
 from verirec.estimation.survey.problem import survey_results
 from verirec.losses import LossLike
 from verirec.nuisance.noise_rates import AuditSample, WhoErrs
-from verirec.resuming import kept, takes_checkpoint
+from verirec.resuming import kept, long_job
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
     from verirec.data.predictions import PredictionsLike
+    from verirec.engine.choice import EngineLike
     from verirec.nuisance.surveys import SurveySample
     from verirec.randomness import RandomState
 
 
-@takes_engine
-@takes_checkpoint
+@long_job
 def estimate(  # noqa: PLR0913 -- what an estimate may rest on, each by its name
     predictions: PredictionsLike,
     log: FeedbackLog,

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,12 @@ from verirec.estimation.intervals import Estimate, EstimateRange, bootstrapped, 
 from verirec.estimation.problem import EstimationProblem, rate_gradient
 from verirec.estimation.results import Estimates
 from verirec.estimation.roots import root_difference, scaled, slope_at
-from verirec.estimation.rows import RowPart, Rows
 from verirec.estimation.variance import TOGETHER, Expanded
 from verirec.losses import AnyRegion
 from verirec.resuming import kept
+
+if TYPE_CHECKING:
+    from verirec.estimation.rows import RowPart, Rows
 
 
 def judge(

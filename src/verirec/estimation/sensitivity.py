@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from verirec.checks import named_entries, number_array, real_number
 from verirec.data.parts import over_parts
-from verirec.data.predictions import PredictionsLike
 from verirec.estimation.catalogue import ESTIMATORS, Estimator, chosen
 from verirec.estimation.inputs import Noise, checked_noise, judgeable
 from verirec.estimation.problem import EstimationProblem
@@ -29,6 +28,7 @@ from verirec.scratch import each
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
+    from verirec.data.predictions import PredictionsLike
 
 Array = npt.NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Long work that goes on where it was stopped: finished pieces of it stay on disk, under a key of all it depends on."""
 
-from verirec.resuming.checkpoint import Checkpoint, takes_checkpoint
+from verirec.resuming.checkpoint import Checkpoint, long_job
 from verirec.resuming.pieces import apart, kept, within
 
-__all__ = ["Checkpoint", "apart", "kept", "takes_checkpoint", "within"]
+__all__ = ["Checkpoint", "apart", "kept", "long_job", "within"]

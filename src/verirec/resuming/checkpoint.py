@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
+from verirec.engine.choice import takes_engine
 from verirec.exceptions import ReusedWorkWarning, UnkeptWorkWarning, warn_caller
 from verirec.formatting import time_in_words
 from verirec.pages.writing import named_place, sole_writer
@@ -85,8 +86,11 @@ class Checkpoint(AbstractContextManager["Checkpoint"]):
         return self._pieces.kept
 
 
-def takes_checkpoint(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Have a function go on from what it kept in the folder that its argument `checkpoint` names, if it names one."""
+def long_job(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Have a function's work go to the engine that its argument `engine` names, and go on where it was stopped.
+
+    What it kept is in the folder that its argument `checkpoint` names, if it names one.
+    """
 
     @wraps(function)
     def resumed(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -99,4 +103,4 @@ def takes_checkpoint(function: Callable[Given, Result]) -> Callable[Given, Resul
         with Checkpoint(folder, function.__name__, given):
             return function(*args, **kwargs)
 
-    return resumed
+    return takes_engine(resumed)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from verirec.checks import real_number, whole_number
-from verirec.engine.choice import EngineLike, takes_engine
 from verirec.estimation.inputs import has_clicks_alone, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.planning.drawing import draw, draw_one_each, inclusion_probabilities
@@ -26,10 +25,11 @@ from verirec.estimation.survey.target import Target
 from verirec.exceptions import ParameterError, UnreachableError
 from verirec.nuisance.noise_rates.design import check_guess, design_audit
 from verirec.randomness import RandomState, as_generator, same_state
-from verirec.resuming import kept, takes_checkpoint
+from verirec.resuming import kept, long_job
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
+    from verirec.engine.choice import EngineLike
 
 if TYPE_CHECKING:
     from verirec.data.cells import Positions
@@ -42,8 +42,7 @@ _WIDEST: Final = 1e100
 """Half-widths beyond it, which any survey reaches, have no square."""
 
 
-@takes_engine
-@takes_checkpoint
+@long_job
 def plan_labels(
     log: FeedbackLog,
     recommenders: Recommenders | None = None,
