@@ -131,6 +131,13 @@ def test_what_cannot_be_recognised_is_refused_before_any_work(tmp_path):
     check_refusal(call, ParameterError, "^checkpoint needs a random_state that is a whole number")
 
 
+def test_recommenders_may_have_any_names(tmp_path):
+    names = ("a", "b", "a with b", "b with a", "a/estimates from 0", "('a', 'b')")
+    given = {"predictions": dict.fromkeys(names, BOTH["sharp"]), "propensities": vr.GivenPropensity(WORLD.propensities)}
+    given |= {"noise_rates": RATES, "sample": 100}
+    assert found_in(given, checkpoint=tmp_path) == found_in(given)
+
+
 def test_levels_go_on_too(tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     log = WORLD.log

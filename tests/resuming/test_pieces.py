@@ -136,6 +136,16 @@ def test_a_name_is_for_one_piece(job):
         job.run(work=work)
 
 
+def test_a_slash_in_a_name_parts_nothing(job):
+    def work():
+        inside = job.piece("a", lambda: job.piece("b", lambda: 1))
+        return [inside, *(job.piece(name, lambda: 2) for name in ("a/b", "a%2Fb", "a%b")), job.piece("end")]
+
+    with pytest.raises(KeyboardInterrupt):
+        job.run("end", work)
+    assert job.run(work=work) == ([1, 2, 2, 2, 1], ["end"])
+
+
 def test_names_are_of_where_the_work_is(job):
     def work():
         found = [job.piece("a", lambda: 1)]

@@ -94,7 +94,7 @@ def _judged(
     comparisons = []
     for first, second in combinations(predictions, 2):
         progress(f"Comparing {first} with {second}")
-        with within(f"comparing {first} with {second}"):
+        with within(f"comparing {(first, second)}"):
             comparisons.append(_compared(first, second, predictions, evidence))
     return recommenders, comparisons
 

@@ -107,7 +107,7 @@ def judge_all(
             continue
         progress(f"Comparing {first} with {second}")
         compared = partial(_compared, first, second, entrants, firmest, evidence)
-        comparisons.append(kept(f"comparing {first} with {second}", compared))
+        comparisons.append(kept(f"comparing {(first, second)}", compared))
     whole = {name: entrant.problem for name, entrant in entrants.items() if entrant.whole and not evidence.clicks}
     ordered = {name: recommenders[name] for name in predictions}
     return Judged(ordered, comparisons, incomparable, _rankings_compared(predictions, ordered, evidence), whole)
@@ -130,7 +130,7 @@ def _rankings_compared(
     found = []
     for first, second in list(combinations(told, 2))[:MOST_RANKED]:
         ranked = partial(evidence.ranking, _scores(predictions[first]), _scores(predictions[second]))
-        estimates = kept(f"ranking of {first} beside {second}", ranked)
+        estimates = kept(f"rankings of {(first, second)}", ranked)
         if estimates is not None and metric in estimates:
             basis: Basis = evidence.basis if asked is None else "survey"
             lacking = "" if asked is None else evidence.lacking if asked is evidence.survey else asked.lacking

@@ -137,7 +137,8 @@ class Pieces:
 
     def claimed(self, scope: _Scope, name: str) -> str:
         """Return a piece's whole name, which no other of the job may have."""
-        path = f"{scope.path}{name}"
+        # Names may be a user's: a slash of theirs parts nothing.
+        path = scope.path + name.replace("%", "%25").replace("/", "%2F")
         if path in self._named:
             raise RuntimeError(f"two pieces of a job are called {path!r}")
         self._named.add(path)
