@@ -167,6 +167,15 @@ def test_a_ray_address_that_does_not_answer_is_said_at_once():
             as_engine(f"ray:{address}")
 
 
+def test_ray_that_cannot_be_started_here_is_said_in_one_line(monkeypatch):
+    def init(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory", "/dev/shm")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(EngineError, match=r"^Ray cannot be started on this machine: .* '/dev/shm'$"):
+        Ray()._connect(SimpleNamespace(init=init))
+
+
 def test_what_answers_and_is_no_ray_cluster_is_called_so():
     ray = pytest.importorskip("ray")
     with socket.create_server(("127.0.0.1", 0)) as server:
