@@ -147,7 +147,7 @@ def test_engines_that_are_none_are_refused(named):
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, 1_000])
 def test_numbers_of_workers_that_are_none_are_refused(workers):
-    for name in ("processes", "ray"):
+    for name in ("serial", "processes", "ray"):
         with pytest.raises(ParameterError, match=r"^workers must be a whole number from 1 to 256"):
             as_engine(name, workers)
 
