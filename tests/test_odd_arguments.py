@@ -83,6 +83,7 @@ def test_estimators_may_be_an_array():
 
 def test_a_log_equals_nothing_else():
     assert not LOG.equals(None)
+    assert not LOG.equals(vr.FeedbackLog.from_frame(LOG.to_frame().assign(time=[1, 2, 3, 4]), timestamp="time"))
     assert LOG.equals(LOG)
 
 

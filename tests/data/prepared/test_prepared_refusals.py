@@ -134,6 +134,14 @@ def test_files_that_cannot_be_a_log(tmp_path, files, error, message):
     assert {one.name for one in tmp_path.iterdir()} <= {"in", ".log.parts"}
 
 
+def catalogue(folder, name):
+    folder.mkdir()
+    (folder / "ids.txt.parquet").write_text("1\n2\n")
+    for kind, ids in (("floats", [1.5]), ("nulls", [1, None]), ("none", pa.array([], pa.int64()))):
+        pq.write_table(pa.table({"user": ids}), folder / f"{kind}.parquet")
+    return folder / name
+
+
 OPTIONS = [
     ({"memory": "lots"}, ParameterError, "memory must be such as 2GB"),
     ({"memory": "1MB"}, ParameterError, "at least 64MB"),
@@ -146,6 +154,14 @@ OPTIONS = [
         UnknownIdError,
         "0.parquet: column 'user' has ids outside the catalogue in 560 of 600 rows",
     ),
+    ({"all_users": "ids.txt.parquet"}, FileFormatError, "ids.txt.parquet is not a readable parquet file"),
+    (
+        {"all_users": "floats.parquet"},
+        FileFormatError,
+        "column 'user' must hold ids, integers or text; got double, and 0 m",
+    ),
+    ({"all_users": "nulls.parquet"}, FileFormatError, "must hold ids, integers or text; got int64, and 1 missing"),
+    ({"all_users": "none.parquet"}, EmptyLogError, "none.parquet is empty: it must have at least one id"),
     ({"scale": (1, 3)}, LabelError, "0.parquet: column 'rating' must be within the scale"),
     ({"rating": "stars"}, ColumnError, "0.parquet: no column 'stars'"),
 ]
@@ -154,6 +170,8 @@ OPTIONS = [
 @pytest.mark.parametrize(("options", "error", "message"), OPTIONS)
 def test_options_that_do_not_fit(tmp_path, options, error, message):
     named = parts(tmp_path, rows())
+    if isinstance(options.get("all_users"), str):
+        options = {"all_users": catalogue(tmp_path / "given", options["all_users"])}
     check_refusal(lambda: vr.prepare_log(named, tmp_path / "log", **({"positive_from": 4} | options)), error, message)
     assert not (tmp_path / "log").exists()
 
