@@ -8,6 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from ray_stores import SIZE, folder_of_stores
 from verirec import FeedbackLog
 from verirec.data.datasets import CATALOGUE, find_dataset
 from verirec.engine import Processes, Ray, Serial
@@ -51,9 +52,10 @@ def small_log() -> FeedbackLog:
 
 @pytest.fixture(scope="session")
 def small_cluster():
-    """Start Ray on this machine with two cores and a small store; /dev/shm may have little room."""
+    """Start Ray on this machine with two cores and a small store."""
     ray = pytest.importorskip("ray")
-    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False)
+    store = {"object_store_memory": SIZE, "_plasma_directory": folder_of_stores(1)}
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, **store)
     yield ray
     ray.shutdown()
 

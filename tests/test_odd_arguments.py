@@ -59,6 +59,17 @@ SURVEY = vr.SurveySample([0, 1], [0, 1], [1, 0])
         (lambda: vr.plan_labels(LOG, HALF, half_width=0.5, confidence=1e-320), ParameterError, "confidence must be"),
         (lambda: vr.load("x" * 5000), ModelFileError, "no model folder"),
         (lambda: vr.estimate(HALF, LOG, confidence=pd.Series(0.5)), ParameterError, "confidence must be"),
+        (lambda: vr.estimate_ranking(HALF, LOG, max_scores=-1), ParameterError, "max_scores must be a whole number"),
+        (
+            lambda: vr.estimate_ranking(HALF, LOG, survey=SURVEY, max_scores=0.5),
+            ParameterError,
+            "max_scores must be a whole number of at least 1; got 0.5",
+        ),
+        (
+            lambda: vr.plan_labels(LOG, HALF, budget=20, one_per_user="yes"),
+            ParameterError,
+            "one_per_user must be True or False; got 'yes'",
+        ),
         (lambda: vr.estimate(HALF, LOG, random_state=np.random.SeedSequence(1)), ParameterError, "random_state must"),
     ],
 )
@@ -72,6 +83,7 @@ def test_estimators_may_be_an_array():
 
 def test_a_log_equals_nothing_else():
     assert not LOG.equals(None)
+    assert not LOG.equals(vr.FeedbackLog.from_frame(LOG.to_frame().assign(time=[1, 2, 3, 4]), timestamp="time"))
     assert LOG.equals(LOG)
 
 

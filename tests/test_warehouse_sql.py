@@ -40,6 +40,20 @@ def selections(dialect: str) -> list[str]:
     return [query.replace("READ_PARQUET('events/*.parquet')", "events") for query in queries]
 
 
+def test_duckdb_writes_what_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = events()
+    monkeypatch.chdir(tmp_path)
+    Path("events").mkdir()
+    for number, part in enumerate(np.array_split(np.arange(len(logged)), 2)):
+        logged.iloc[part].to_parquet(f"events/{number}.parquet", index=False)
+    with duckdb.connect() as database:
+        database.execute((FOLDER / "duckdb.sql").read_text("utf-8"))
+    catalogues = {"all_users": Path("users.parquet"), "all_items": Path("items.parquet")}
+    log = vr.scan_log(vr.prepare_log("ratings/*.parquet", "log", positive_from=3, **catalogues))
+    last = logged.dropna(subset="rating").sort_values("rated_at").drop(columns="rated_at")
+    assert log.equals(vr.FeedbackLog.from_frame(last, duplicates="last", positive_from=3))
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_dialect_gives_the_log_that_is_read_from_the_events(dialect: str) -> None:
     logged = events()

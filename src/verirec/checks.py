@@ -81,7 +81,7 @@ def byte_count(name: str, value: object) -> int:
     Traceback (most recent call last):
     verirec.exceptions.ParameterError: memory must be such as 2GB or 500MB, at least 64MB; got '2 cups'
     """
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?\s*", str(value), re.IGNORECASE)
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([kmgt]?)b?\s*", str(value), re.IGNORECASE)
     known = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
     size = int(float(found[1]) * _UNITS[found[2].lower()]) if found and known else 0
     if size < _LEAST_MEMORY:

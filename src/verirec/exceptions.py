@@ -260,6 +260,10 @@ class TrainedRowsWarning(VerirecWarning):
     """Rows that judge a recommender are among those that it was trained on."""
 
 
+class UncomparedWarning(VerirecWarning):
+    """There are more recommenders than every two of them are compared of."""
+
+
 class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 

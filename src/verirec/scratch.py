@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import shutil
 import tempfile
 import threading
 import weakref
@@ -13,6 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from verirec.exceptions import DiskSpaceError
+from verirec.formatting import bytes_in_words, short
 
 _TICK: Final = 0.02
 """Seconds between two looks at how many pages are in memory."""
@@ -112,6 +117,32 @@ def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
     return found
 
 
+def reserve(descriptor: int, size: int, folder: Path, hint: str = "") -> None:
+    """Give a file its length, and room on the disk for all of it, or raise `DiskSpaceError`.
+
+    A process that writes to the map of a file for which there is no room is ended by the system without a word.
+    """
+    free = shutil.disk_usage(folder).free
+    if size <= free:
+        try:
+            _allocate(descriptor, size)
+            return
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+    raise DiskSpaceError(
+        f"the work needs {bytes_in_words(size)} in {short(str(folder), max=300)}, which has {bytes_in_words(free)} "
+        f"free{hint}"
+    )
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.truncate(descriptor, size)
+
+
 def long_array(
     shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, together: int = 1
 ) -> npt.NDArray[Any]:
@@ -135,7 +166,7 @@ def long_array(
     if size == 0 or _KEEPER.memory is None or size * together <= _KEEPER.memory // _SHARE_OF_ARRAY:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
-        file.truncate(size)
+        reserve(file.fileno(), size, Path(tempfile.gettempdir()), "; $TMPDIR names another place")
         found = mmap.mmap(file.fileno(), size)
     _KEEPER.add(found)
     return np.frombuffer(found, dtype).reshape(shape)

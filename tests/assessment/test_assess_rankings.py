@@ -52,6 +52,14 @@ def alone():
     return vr.assess(world().log, lists())
 
 
+def test_rankings_that_are_too_many_to_compare_every_two_are_counted():
+    many = {f"{name} {copy}": one for copy in range(3) for name, one in lists().items()}
+    found = vr.assess(world().log, many, survey=asked())
+    (told,) = (one for one in found.warnings if "pairs of recommenders" in one)
+    assert told.startswith("the rankings of 12 pairs of recommenders are compared")
+    assert "those of 3 more are not" in told
+
+
 def test_pairs_among_the_best_tell_which_one_ranks_better():
     found = by_best()
     (one,) = found.ranking_comparisons

@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from conftest import REPOSITORY
+from verirec.engine import current_engine
 from verirec.studies.cli import reproduce
-from verirec.studies.semi_synthetic import Population, WorkerEndedError, table1_plan
+from verirec.studies.semi_synthetic import Population, WorkerEndedError, runs, table1_plan
 from verirec.studies.semi_synthetic.page import read_results
 from verirec.studies.semi_synthetic.words import row_in_words, rows_of, table1_cell
 
@@ -63,9 +64,7 @@ def small(monkeypatch):
 def test_all_completes_once_and_leaves_kuairec_out_with_a_line(small, run, tmp_path, monkeypatch):
     ran = []
     for name in ("_table1", "_figure1", "_robustness"):
-        monkeypatch.setattr(
-            reproduce, name, lambda plan, population, seeds, workers, out: ran.append((out.name, plan, seeds))
-        )
+        monkeypatch.setattr(reproduce, name, lambda plan, population, seeds, out: ran.append((out.name, plan, seeds)))
     code, shown, errors = run("reproduce", "all", "--data", tmp_path, "--seeds", 3, "--out", tmp_path / "out")
     assert (code, errors) == (0, "")
     assert shown.startswith("kuairec is left out: neither small_matrix.csv")
@@ -96,6 +95,23 @@ def test_table1_says_what_it_is(variant, preferences, small, run, tmp_path):
     assert shown.splitlines()[0] == page.splitlines()[0].removeprefix("# ")
     assert ("swapped" in page) == (variant == "sound")
     assert ("]" in page.splitlines()[-1]) == (variant == "sound")
+
+
+def test_seeds_are_run_where_they_are_told_to(small, run, tmp_path, monkeypatch):
+    used = []
+
+    def seen(work, shared, jobs, workers, *_, engine, **__):
+        used.append(current_engine().name if engine is None else engine)
+        for job in jobs:
+            work(shared, *job)
+
+    monkeypatch.setattr(runs, "in_processes", seen)
+    for engine in ("serial", "processes"):
+        options = ("--variant", "printed", "--seeds", 1, "--engine", engine)
+        code, _, errors = run("reproduce", "table1", *options, "--out", tmp_path / engine)
+        assert (code, errors) == (0, "")
+    assert used == ["serial", "processes"]
+    assert (tmp_path / "serial" / "table1.csv").read_bytes() == (tmp_path / "processes" / "table1.csv").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["printed", "sound"])
@@ -138,6 +154,7 @@ def test_every_verb_has_help_with_an_example(verb, run):
         (("--seeds", "many"), "Invalid value for '--seeds'"),
         (("--workers", "0"), "workers must be a whole number from 1 to 256; got 0"),
         (("--workers", "257", "--data", "nowhere"), "workers must be a whole number from 1 to 256; got 257"),
+        (("--engine", "threads"), 'engine must be "serial", "processes", "ray"'),
         (("--out", ""), "out must name a place; got ''"),
         (("--out", "taken"), "cannot write to 'taken"),
         (("--data", "."), "movielens-100k is not in '.'"),

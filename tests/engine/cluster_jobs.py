@@ -1,6 +1,7 @@
-"""Jobs on a cluster of several nodes of this machine, each with a small store of its own; run as a process of its own.
+"""Jobs on a cluster of two nodes of this machine, each with a small store of its own; run as a process of its own.
 
-Prints a line for each job: what came of it.
+Prints a line for each job: what came of it. One node is the driver's and stays; of others, whose start takes seconds,
+there are as few as will do.
 """
 
 from __future__ import annotations
@@ -16,32 +17,29 @@ import ray
 from ray.cluster_utils import Cluster
 
 import verirec as vr
+from ray_stores import SIZE, folder_of_stores
 from verirec.engine import Ray
 from verirec.exceptions import VerirecError, WorkerEndedError
 from verirec.training.solvers.sharded.crew import Crew
 from verirec.training.solvers.sweep import rows
 
-STORE = 80 << 20
+NODE = {"num_cpus": 1, "object_store_memory": SIZE, "plasma_directory": folder_of_stores(2)}
+HEAD = NODE | {
+    "include_dashboard": False,
+    # A node that has ended is known to have after five of these; one that is slow still has ten seconds for an answer.
+    "_system_config": {"health_check_period_ms": 500, "health_check_initial_delay_ms": 0},
+}
 
 
-def slow(part):
-    time.sleep(0.4)
-    return np.random.default_rng(part).normal(size=200_000)
+def overflow(engine):
+    """Send a function of more than the store has room for, and get back more than twice that in results."""
+    held = np.arange(11_000_000.0)
+    parts = range(2_000_000, 12_000_000, 3_000_000)
+    found = [one[[0, -1]].tolist() for one in engine.map(lambda part: held[:part] + 1.0, parts, singly=True)]
+    return "the same" if found == [[1.0, float(part)] for part in parts] else f"other, {found}"
 
 
-def lose_a_node(cluster, node, engine):
-    """End a node while its parts are under way; the results are large enough to have been on it."""
-    expected = [slow(part) for part in range(10)]
-    found = []
-    for number, one in enumerate(engine.map(slow, range(10))):
-        found.append(one)
-        if number == 1:
-            cluster.remove_node(node, allow_graceful=False)
-    same = all(np.array_equal(one, two) for one, two in zip(found, expected, strict=True))
-    return "the same" if same and len(found) == 10 else "other"
-
-
-def wait_for_a_loss(crew, most=60):
+def lose_a_worker(crew, most=60):
     """Wait until a worker has ended: it outlives its node for a moment, and answers until then."""
     for _ in range(10 * most):
         for host in crew.shards:
@@ -52,7 +50,7 @@ def wait_for_a_loss(crew, most=60):
         time.sleep(0.1)
 
 
-def train(cluster, node, engine):
+def train(cluster, node):
     """End a node when its workers are asked for the sixth time, in the middle of a sweep."""
     log = vr.simulate.world(130, 60, observed=0.06, random_state=0).log
     rows.ROWS_A_PART, rows._ROWS_AN_ITEM = 40, 0
@@ -65,55 +63,57 @@ def train(cluster, node, engine):
         asked.append(len(crew.shards))
         if len(asked) == 6:
             cluster.remove_node(node, allow_graceful=False)
-            wait_for_a_loss(crew)
+            lose_a_worker(crew)
         return ask(crew, *given)
 
     method.fit(log)
     expected = bits()
     Crew.ask = losing
-    method.fit(log, engine=engine)
+    method.fit(log, engine=Ray())
     Crew.ask = ask
     return "the same" if bits() == expected and (asked[0], asked[-1]) == (2, 1) else f"other, {asked}"
 
 
-def overflow(engine):
-    """Send a function of more than the store has room for, and get back more than that."""
-    held = np.arange(15_000_000.0)
-    found = [float(one.sum()) for one in engine.map(lambda part: held[: part * 2_500_000] + 1.0, range(1, 6))]
-    return "the same" if found == [float((held[: part * 2_500_000] + 1.0).sum()) for part in range(1, 6)] else "other"
+def slow(part):
+    time.sleep(0.2)
+    return np.random.default_rng(part).normal(size=200_000)
 
 
-def with_package(cluster, folder, line):
-    """Work on a node whose verirec is this one, but for a line more."""
-    shutil.copytree(Path(vr.__file__).parent, folder / "verirec")
-    with (folder / "verirec" / "__init__.py").open("a") as file:
-        file.write(f"\n{line}\n")
+def lose_a_node(cluster, node):
+    """End a node while its parts are under way; the results are large enough to have been on it."""
+    found = []
+    for number, one in enumerate(Ray().map(slow, range(10), singly=True)):
+        found.append(one)
+        if number == 1:
+            cluster.remove_node(node, allow_graceful=False)
+    same = all(np.array_equal(one, slow(part)) for part, one in enumerate(found))
+    return "the same" if same and len(found) == 10 else "other"
+
+
+def without_package(cluster, folder):
+    """Work on a node that finds no verirec, while the driver's has something else to do."""
+    busy = ray.remote(num_cpus=1)(type("Busy", (), {})).remote()
+    ray.get(busy.__ray_ready__.remote())
+    package = folder / "verirec"
+    shutil.copytree(Path(vr.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").write_text("raise ImportError('there is none')\n")
     os.environ["PYTHONPATH"] = str(folder)
-    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    told = refused(Ray())
-    cluster.remove_node(node, allow_graceful=False)
-    return told
-
-
-def refused(engine):
+    cluster.add_node(**NODE)
     try:
-        return str(list(engine.map(abs, [-1])))
+        return str(list(Ray().map(abs, [-1])))
     except VerirecError as error:
         return f"{type(error).__name__}: {error}"
 
 
 def main(folder):
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE})
+    cluster = Cluster(initialize_head=True, head_node_args=HEAD)
     try:
-        nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(2)]
+        node = cluster.add_node(**NODE)
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
-        print("node lost:", lose_a_node(cluster, nodes[0], Ray()), flush=True)
-        nodes[0] = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-        print("node lost in training:", train(cluster, nodes[0], Ray()), flush=True)
         print("overflow:", overflow(Ray()), flush=True)
-        cluster.remove_node(nodes[1], allow_graceful=False)
-        print("no package:", with_package(cluster, folder / "none", "raise ImportError('there is none')"), flush=True)
-        print("other package:", with_package(cluster, folder / "other", "# other"), flush=True)
+        print("node lost in training:", train(cluster, node), flush=True)
+        print("node lost:", lose_a_node(cluster, cluster.add_node(**NODE)), flush=True)
+        print("no package:", without_package(cluster, folder), flush=True)
     finally:
         ray.shutdown()
         cluster.shutdown()

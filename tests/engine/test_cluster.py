@@ -1,4 +1,4 @@
-"""A real cluster: several nodes, each with a small store; one is lost, one has no verirec.
+"""A real cluster: two nodes, each with a small store; one is lost, one has no verirec.
 
 Lost workers and actors, in training too, are tested on one node in `test_engines` and `test_losses_of_workers`.
 """
@@ -6,7 +6,6 @@ Lost workers and actors, in training too, are tested on one node in `test_engine
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,8 +15,9 @@ import pytest
 
 import verirec
 
-LIMIT = 300
-"""Seconds; on a busy machine of two cores the jobs took 107."""
+TESTS = Path(__file__).parents[1]
+LIMIT = 600
+"""Seconds; the jobs take some thirty on two cores, and several times as long beside other work."""
 
 
 def told_by(script, folder, limit=LIMIT):
@@ -29,7 +29,7 @@ def told_by(script, folder, limit=LIMIT):
             [sys.executable, str(script), str(folder)],
             stdout=file,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(Path(verirec.__file__).parents[1])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (Path(verirec.__file__).parents[1], TESTS)))},
             start_new_session=True,
         )
     try:
@@ -41,25 +41,30 @@ def told_by(script, folder, limit=LIMIT):
     return printed.read_text()
 
 
-@pytest.mark.long
+def runs(process):
+    """Whether a process is there and has not ended."""
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().rpartition(") ")[2][0] != "Z"
+
+
 @pytest.mark.xdist_group("ray")
-def test_jobs_on_several_nodes(tmp_path):
+def test_jobs_on_two_nodes(tmp_path):
     pytest.importorskip("ray")
     printed = told_by(Path(__file__).with_name("cluster_jobs.py"), tmp_path)
     told = dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
-    assert told.get("node lost") == "the same", printed[-2000:]
+    assert told.get("overflow") == "the same", printed[-2000:]
     assert told.get("node lost in training") == "the same", printed[-2000:]
-    assert told["overflow"] == "the same"
-    assert told["no package"].startswith("EngineError: the Ray worker on ")
+    assert told.get("node lost") == "the same", printed[-2000:]
+    assert told.get("no package", "").startswith("EngineError: the Ray worker on "), printed[-2000:]
     assert told["no package"].endswith("has no verirec to work with (there is none): install it there")
-    assert re.fullmatch(
-        r"EngineError: the Ray worker on \S+ has verirec \S+ where this process has \S+: install the same there",
-        told["other package"],
-    )
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for the process in /proc")
 def test_jobs_that_hang_are_ended_at_the_limit(tmp_path):
     script = tmp_path / "hangs.py"
-    script.write_text("import subprocess\nsubprocess.run(['sleep', '600'])\n")
-    with pytest.raises(pytest.fail.Exception, match="not done after 1 seconds; they printed:"):
-        told_by(script, tmp_path, limit=1)
+    script.write_text(
+        "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\nprint(child.pid, flush=True)\nchild.wait()\n"
+    )
+    with pytest.raises(pytest.fail.Exception, match="not done after 2 seconds; they printed:"):
+        told_by(script, tmp_path, limit=2)
+    assert not runs(int((tmp_path / "printed").read_text()))

@@ -147,7 +147,7 @@ def test_engines_that_are_none_are_refused(named):
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, 1_000])
 def test_numbers_of_workers_that_are_none_are_refused(workers):
-    for name in ("processes", "ray"):
+    for name in ("serial", "processes", "ray"):
         with pytest.raises(ParameterError, match=r"^workers must be a whole number from 1 to 256"):
             as_engine(name, workers)
 
@@ -165,6 +165,15 @@ def test_a_ray_address_that_does_not_answer_is_said_at_once():
             Ray(address)._connect(pytest.importorskip("ray"))
         with pytest.raises(EngineError, match=f"^{told}"):
             as_engine(f"ray:{address}")
+
+
+def test_ray_that_cannot_be_started_here_is_said_in_one_line(monkeypatch):
+    def init(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory", "/dev/shm")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(EngineError, match=r"^Ray cannot be started on this machine: .* '/dev/shm'$"):
+        Ray()._connect(SimpleNamespace(init=init))
 
 
 def test_what_answers_and_is_no_ray_cluster_is_called_so():

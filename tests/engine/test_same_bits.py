@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import tempfile
+
 import numpy as np
 import pytest
 
 import verirec as vr
 from verirec.engine import Processes, Ray
+from verirec.studies.semi_synthetic import Population, run_plan, table1_plan
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -46,7 +51,33 @@ def searched(engine):
     return found.report_.search["trials"], bits(found.predictions)
 
 
-JOBS = {"estimate": estimated, "tune": tuned, "auto": searched}
+def assessed(engine):
+    options = {"noise_rates": vr.NoiseRates(0.2, 0.1), "sample": 1_100_000, "random_state": 0}
+    found = vr.assess(WORLD.log, {"a": factors(0), "b": factors(1)}, engine=engine, **options)
+    return json.dumps(found.summary)
+
+
+def planned(engine):
+    two = {"a": factors(0), "b": factors(1)}
+    plan = vr.plan_labels(WORLD.log, two, budget=100, purpose="ndcg@5", random_state=0, engine=engine)
+    return plan.to_frame().to_csv()
+
+
+def studied(engine):
+    """The folder is named from where this process is, which other machines' processes are not in."""
+    levels = np.random.default_rng(0).choice(5, (60, 80), p=(0.53, 0.24, 0.14, 0.07, 0.02)).astype(np.int8) + 1
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return run_plan(table1_plan("printed"), Population(levels), seeds=2, folder="results", engine=engine)
+
+
+JOBS = {
+    "estimate": estimated,
+    "assess": assessed,
+    "plan": planned,
+    "tune": tuned,
+    "auto": searched,
+    "study": studied,
+}
 EXPECTED: dict[str, object] = {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.sensitivity import Sensitivity, flip_factor, vary
 from verirec.estimation.survey.problem import LossDifference, Losses
-from verirec.exceptions import PredictionError, naming
+from verirec.exceptions import PredictionError, UncomparedWarning, naming, warn_caller
 from verirec.resuming import kept, within
 
 ON_LOGGED: Final = ("naive", "snips", "ome", "ome-snips")
@@ -127,6 +128,13 @@ def _rankings_compared(
         if one.ranking is not None
         and (one.ranking[metric].diagnostics.get("source") == "survey" if asked is not None else one.estimates is None)
     ]
+    left = math.comb(len(told), 2) - MOST_RANKED
+    if left > 0:
+        warn_caller(
+            f"the rankings of {MOST_RANKED} pairs of recommenders are compared, the first by the order they were given "
+            f"in, and those of {left:,} more are not: compare_rankings compares two",
+            UncomparedWarning,
+        )
     found = []
     for first, second in list(combinations(told, 2))[:MOST_RANKED]:
         ranked = partial(evidence.ranking, _scores(predictions[first]), _scores(predictions[second]))

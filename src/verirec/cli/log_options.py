@@ -150,11 +150,12 @@ class WholeLogOptions(RatingsOptions):
         str | None, of_log(help="The column that marks rows that were shown at random: they are a survey.")
     ] = None
     all_users: Annotated[
-        Path | None, of_log(help="Text file of all user ids, one per line, if some are not in the log.")
+        Path | None,
+        of_log(
+            help="All user ids, if some are not in the log: text, one a line, or the first column of a .parquet file."
+        ),
     ] = None
-    all_items: Annotated[
-        Path | None, of_log(help="Text file of all item ids, one per line, if some are not in the log.")
-    ] = None
+    all_items: Annotated[Path | None, of_log(help="All item ids, likewise.")] = None
 
     user_features: Annotated[
         Path | None,

@@ -251,6 +251,24 @@ class EngineOptions(AbstractContextManager["EngineOptions"]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StudyEngineOptions(EngineOptions):
+    """Where the runs of a study work."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel="Where the work runs",
+            help="processes, serial, ray, or ray:HOST:PORT, whose machines share the folder of results; they are the "
+            "same.",
+        ),
+    ] = "processes"
+    workers: Annotated[
+        int | None,
+        typer.Option(rich_help_panel="Where the work runs", help="How many, at most 256."),
+    ] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """How files of scores are read."""
 

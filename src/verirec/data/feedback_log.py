@@ -159,7 +159,8 @@ class FeedbackLog:
             Optional columns: see the class.
         all_users, all_items
             All ids that could have been logged, where they are more than the log shows: what nobody rated is part
-            of the grid too. A sequence, or the `Path` of a text file with one id a line.
+            of the grid too. A sequence, or the `Path` of a text file with one id a line, or of a
+            .parquet file whose first column they are.
         user_features, item_features
             Frames, or paths of .csv, .tsv or .parquet files, with the same id column. Numbers are taken as they are,
             text is a category (a 0/1 column a level), and "a|b|c" a list of levels. They are the catalogue if
@@ -370,7 +371,8 @@ class FeedbackLog:
             return False
         for field in fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            same = np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
+            arrays = isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray)
+            same = np.array_equal(mine, theirs) if arrays else mine == theirs
             if not same:
                 return False
         return True

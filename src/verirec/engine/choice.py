@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-from verirec.engine.base import Engine, Serial, current_engine, engine_in_use
+from verirec.checks import whole_number
+from verirec.engine.base import MOST_WORKERS, Engine, Serial, current_engine, engine_in_use
 from verirec.engine.processes import Processes
 from verirec.engine.ray_core import Ray
 from verirec.exceptions import ParameterError
@@ -47,6 +48,8 @@ verirec.engine; got 'threads'
     if engine is None:
         return current_engine()
     if engine == "serial":
+        if workers is not None:
+            whole_number("workers", workers, max=MOST_WORKERS)
         return Serial()
     if engine == "processes":
         return Processes(workers)

@@ -79,17 +79,17 @@ class Ray(Engine):
 
     def _connect(self, ray: Any) -> None:
         address = self.address or os.environ.get("RAY_ADDRESS")
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        here: dict[str, Any] = {}
         if address is None:
-            cores = self._wanted or usable_processes()
-            ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
-            self._started = True
+            here = {"num_cpus": self._wanted or usable_processes(), "include_dashboard": False}
         else:
             _knock(address)
-            try:
-                ray.init(address, **quiet)
-            except Exception as error:
-                raise EngineError(f"Ray at {address}: {' '.join(str(error).split())[:300]}") from None
+        try:
+            ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **here)
+        except Exception as error:
+            place = "cannot be started on this machine" if address is None else f"at {address}"
+            raise EngineError(f"Ray {place}: {' '.join(str(error).split())[:300]}") from None
+        self._started = address is None
         self._own = True
 
     def map(

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.checks import whole_number
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MAX_CELLS, Block, Grid
@@ -83,7 +82,7 @@ def places(
         return Places(lists.places(log.users, log.items), np.ones(len(log)), 1.0, lists.lengths)
     n_items, most = values.shape[1], MAX_CELLS
     if max_cells is not None:
-        most = min(whole_number("max_scores", max_cells), most)
+        most = min(max_cells, most)
     above, tied = long_array(len(log), np.float32), long_array(len(log), np.float32)
     above.fill(np.inf)
     tied.fill(1)

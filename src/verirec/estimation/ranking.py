@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verirec.adapters.adapt import adapted
+from verirec.checks import whole_number
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.inputs import Noise, check_lists, checked_noise, has_clicks_alone, judgeable
 from verirec.estimation.intervals import EstimateRange, checked_confidence
@@ -161,12 +162,13 @@ def _ranked(scores: Sequence[PredictionsLike], given: _Given, by_survey: Callabl
     """Judge a ranking, or the difference of two, by the survey as far as it goes and by the log for the rest."""
     log, survey, exclude = given.log, given.survey, given.exclude
     level, depths = checked_confidence(given.confidence), checked_depths(given.k)
+    most = None if given.max_scores is None else whole_number("max_scores", given.max_scores)
     clicks = has_clicks_alone(log if survey is not None else judgeable(log))
     rankings = [as_predictions(adapted(one, log), log.n_users, log.n_items) for one in scores]
     for values in rankings:
         check_lists(values, depths)
     noise = checked_noise(given.noise_rates, log)
-    logged: dict[str, Any] = {"audit": given.audit, "exclude": exclude, "max_scores": given.max_scores}
+    logged: dict[str, Any] = {"audit": given.audit, "exclude": exclude, "max_scores": most}
     by_log = partial(ranking_by_log, rankings, log, given.propensities, noise, depths, level, **logged)
     if survey is None:
         return Estimates(by_log(), what)

@@ -74,6 +74,7 @@ TWO = "user,item,rating\n1,1,5\n1,2,1\n"
 FILES = [
     (lambda to: f"{to}/*.parquet", FileFormatError, "no file is called"),
     (lambda to: to / "nothing.parquet", FileFormatError, "no file '.*nothing.parquet'"),
+    (lambda to: to, FileFormatError, r"'.*/in' is a folder: name the files in it, by a pattern such as '\*.parquet'"),
     (lambda to: [], ParameterError, "paths must be one or more names of files"),
     (lambda to: [to / "a.csv", to / "a.csv"], ParameterError, "named twice"),
     (
@@ -133,9 +134,18 @@ def test_files_that_cannot_be_a_log(tmp_path, files, error, message):
     assert {one.name for one in tmp_path.iterdir()} <= {"in", ".log.parts"}
 
 
+def catalogue(folder, name):
+    folder.mkdir()
+    (folder / "ids.txt.parquet").write_text("1\n2\n")
+    for kind, ids in (("floats", [1.5]), ("nulls", [1, None]), ("none", pa.array([], pa.int64()))):
+        pq.write_table(pa.table({"user": ids}), folder / f"{kind}.parquet")
+    return folder / name
+
+
 OPTIONS = [
     ({"memory": "lots"}, ParameterError, "memory must be such as 2GB"),
     ({"memory": "1MB"}, ParameterError, "at least 64MB"),
+    ({"memory": "9" * 400}, ParameterError, "at least 64MB"),
     ({"duplicates": "latest"}, ParameterError, "needs timestamps"),
     ({"duplicates": "best"}, ParameterError, "duplicates must be"),
     ({"levels": [1, 2, 3]}, ParameterError, "levels or positive_from, not both"),
@@ -144,6 +154,14 @@ OPTIONS = [
         UnknownIdError,
         "0.parquet: column 'user' has ids outside the catalogue in 560 of 600 rows",
     ),
+    ({"all_users": "ids.txt.parquet"}, FileFormatError, "ids.txt.parquet is not a readable parquet file"),
+    (
+        {"all_users": "floats.parquet"},
+        FileFormatError,
+        "column 'user' must hold ids, integers or text; got double, and 0 m",
+    ),
+    ({"all_users": "nulls.parquet"}, FileFormatError, "must hold ids, integers or text; got int64, and 1 missing"),
+    ({"all_users": "none.parquet"}, EmptyLogError, "none.parquet is empty: it must have at least one id"),
     ({"scale": (1, 3)}, LabelError, "0.parquet: column 'rating' must be within the scale"),
     ({"rating": "stars"}, ColumnError, "0.parquet: no column 'stars'"),
 ]
@@ -152,6 +170,8 @@ OPTIONS = [
 @pytest.mark.parametrize(("options", "error", "message"), OPTIONS)
 def test_options_that_do_not_fit(tmp_path, options, error, message):
     named = parts(tmp_path, rows())
+    if isinstance(options.get("all_users"), str):
+        options = {"all_users": catalogue(tmp_path / "given", options["all_users"])}
     check_refusal(lambda: vr.prepare_log(named, tmp_path / "log", **({"positive_from": 4} | options)), error, message)
     assert not (tmp_path / "log").exists()
 
@@ -200,7 +220,7 @@ DAMAGES = [
     (lambda log: (log / "log.json").write_text("{"), "log.json is damaged"),
     (
         lambda log: changed(log / "log.json", lambda facts: facts.update(version=9)),
-        "is a prepared log of version 9; this verirec reads version 2: prepare it again",
+        "is a prepared log of version 9; this verirec reads version 3: prepare it again",
     ),
     *(
         (lambda log, key=key: changed(log / "log.json", lambda facts: facts.pop(key)), "log.json is damaged")
@@ -218,6 +238,8 @@ DAMAGES = [
         lambda log: (log / "by_user.arrow").write_bytes((log / "by_user.arrow").read_bytes()[:3_000]),
         "by_user.arrow is not a readable Arrow file",
     ),
+    (lambda log: flip(log / "by_item.arrow", 1_000), "by_item.arrow has a wrong checksum in column"),
+    (lambda log: (log / "by_item.arrow").unlink(), "by_item.arrow is missing"),
     (lambda log: (log / "users.arrow").write_bytes(b"ARROW1"), "users.arrow is damaged"),
     (lambda log: shutil.copy(log / "items.arrow", log / "users.arrow"), "users.arrow is damaged"),
     (lambda log: flip(log / "users.arrow", 400), "users.arrow is damaged"),
@@ -251,9 +273,16 @@ def test_settings_that_log_json_lacks(log):
     check_refusal(lambda: vr.scan_log(log, positive_from=4), FileFormatError, "log.json is damaged")
 
 
-def test_rows_by_item_that_are_damaged(log):
-    flip(log / "by_item.arrow", 1_000)
-    check_refusal(lambda: vr.scan_log(log).by_item, FileFormatError, "by_item.arrow has a wrong checksum in column")
+def test_no_flipped_bit_of_what_a_log_says_of_itself_is_believed(log):
+    file = log / "log.json"
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 3):
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 5
+        file.write_bytes(bytes(content))
+        with contextlib.suppress(FileFormatError):  # A blank that is another.
+            vr.scan_log(log)
+            assert json.loads(bytes(content)) == json.loads(whole)
 
 
 def test_settings_other_than_those_it_was_prepared_with(log):

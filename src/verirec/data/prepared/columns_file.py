@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from verirec.data.parts import parts_of
 from verirec.exceptions import FileFormatError
-from verirec.scratch import mapped_file
+from verirec.scratch import mapped_file, reserve
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -34,10 +34,12 @@ def write_columns(file: Path, columns: Columns) -> None:
 
 def outlined(file: Path, dtypes: Mapping[str, np.dtype[Any]], length: int) -> Columns:
     """Make an Arrow file whose columns are still to be filled, and map them: they need not fit into memory."""
-    # Untouched zeros take no memory, and what is skipped in the file takes no time.
+    # Untouched zeros take no memory.
     columns = {name: np.zeros(length, dtype) for name, dtype in dtypes.items()}
     with file.open("wb") as opened, pa.PythonFile(_Outline(opened)) as sink:
         _write(sink, columns)
+    with file.open("r+b") as outline:
+        reserve(outline.fileno(), file.stat().st_size, file.parent)
     return read_columns_file(file, writable=True)
 
 

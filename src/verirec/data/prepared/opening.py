@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,15 +41,20 @@ class PreparedLog(FeedbackLog):
     @classmethod
     def of(cls, folder: Path) -> PreparedLog:
         """Open a folder that `prepare_log` wrote; a damaged one, or one of another version, is refused."""
+        log = cls._by_user(folder)
+        # Found out now, and not when it is asked for after an hour.
+        _ = log.by_item
+        return log
+
+    @classmethod
+    def _by_user(cls, folder: Path) -> PreparedLog:
         facts = read_facts(folder)
-        with _as_facts_say(folder):
-            rows = _checked_columns(folder, "by_user.arrow", facts)
-            columns: dict[str, Any] = {name: facts[name] for name in ("n_users", "n_items")}
-            columns["levels"] = None if facts["levels"] is None else tuple(facts["levels"])
-            for side in ("user", "item"):
-                columns |= _checked_catalogue(folder, side, facts)
+        columns: dict[str, Any] = {name: facts[name] for name in ("n_users", "n_items")}
+        columns["levels"] = None if facts["levels"] is None else tuple(facts["levels"])
+        for side in ("user", "item"):
+            columns |= _checked_catalogue(folder, side, facts)
         log = object.__new__(cls)
-        log._set(columns | rows)
+        log._set(columns | _checked_columns(folder, "by_user.arrow", facts))
         object.__setattr__(log, "folder", folder)
         return log
 
@@ -64,8 +68,7 @@ class PreparedLog(FeedbackLog):
     @cached_property
     def by_item(self) -> ItemRows:
         """The rows again, sorted by item and user."""
-        with _as_facts_say(self.folder):
-            found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
+        found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
         return ItemRows(found["users"], found["items"], found["labels"])
 
 
@@ -73,12 +76,22 @@ def _opened_again(folder: str, memory: int | None) -> PreparedLog:
     """Open a log in another process, which may take as much memory as the one that had it open."""
     if memory is not None:
         limit_memory(memory)
-    return PreparedLog.of(Path(folder))
+    # Its other order was found whole where it was opened first, and few workers need it.
+    return PreparedLog._by_user(Path(folder))
 
 
 def is_prepared(path: Any) -> bool:
     """Tell whether a path is a folder, as prepared logs are."""
     return isinstance(path, str | Path) and Path(path).is_dir()
+
+
+def facts_file(facts: dict[str, Any]) -> bytes:
+    """Return what log.json holds: the facts, and a checksum of them."""
+    return json.dumps(facts | {"checksum": _checksum_of(facts)}, indent=1).encode()
+
+
+def _checksum_of(facts: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(facts, sort_keys=True).encode())
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
@@ -96,13 +109,14 @@ def read_facts(folder: Path) -> dict[str, Any]:
             f"{short(str(folder), max=300)} is a prepared log of version {short(version)}; this verirec reads version "
             f"{VERSION}: prepare it again"
         )
+    if facts.pop("checksum", None) != _checksum_of(facts):
+        raise _damaged(folder, file.name)
     return facts  # type: ignore[no-any-return]
 
 
 def refuse_other_settings(folder: Path, settings: Settings) -> None:
     """Refuse settings that are not those that a log was prepared with; what is not said is as it was."""
-    with _as_facts_say(folder):
-        prepared = dict(read_facts(folder)["made_from"]["settings"])
+    prepared = read_facts(folder)["made_from"]["settings"]
     for name, value in settings.said().items():
         if prepared.get(name) != value:
             there = f"with {name}={prepared[name]!r}" if name in prepared else f"without {name}"
@@ -136,15 +150,6 @@ def _checked_catalogue(folder: Path, side: str, facts: dict[str, Any]) -> dict[s
         f"{side}_features": read_features(file),
         f"{side}_feature_names": None if names is None else tuple(names),
     }
-
-
-@contextmanager
-def _as_facts_say(folder: Path) -> Iterator[None]:
-    """Call log.json damaged where it lacks what is looked up in it, or has something of another kind there."""
-    try:
-        yield
-    except (LookupError, TypeError, AttributeError):
-        raise _damaged(folder, "log.json") from None
 
 
 def _damaged(folder: Path, name: str, what: str = "is damaged") -> FileFormatError:

@@ -17,7 +17,7 @@ from verirec.data.tables import LogOptions
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the form in which prepared logs are written."""
 _CATALOGUES: Final = ("all_users", "all_items", "user_features", "item_features")
 

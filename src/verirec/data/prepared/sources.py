@@ -48,6 +48,9 @@ def found_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
         matches = _matches(path_of("paths", one))
         if not matches:
             raise FileFormatError(f"no file is called {short(str(one), max=300)}")
+        if matches[0].is_dir():
+            named = short(str(matches[0]), max=300)
+            raise FileFormatError(f"{named} is a folder: name the files in it, by a pattern such as '*.parquet'")
         files += matches
     twice = sorted({str(file) for file in files if files.count(file) > 1})
     if twice:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from verirec.atomic_write import replace_file, settle_files, settle_folder
+from verirec.data.prepared.opening import facts_file
 from verirec.exceptions import DiskSpaceError, ParameterError
 from verirec.formatting import bytes_in_words, short
 from verirec.pages.writing import sole_writer
@@ -63,7 +64,7 @@ class Workplace:
 
     def finish(self, out: Path, files: Path, facts: dict[str, Any]) -> None:
         """Write the facts of a log beside its files, move it to its place, and remove all else."""
-        replace_file(files / "log.json", json.dumps(facts, indent=1).encode())
+        replace_file(files / "log.json", facts_file(facts))
         settle_files(files)
         # From here on the files are no part any more: a run that is stopped before the rename makes them again.
         (files / _FACTS).unlink()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from verirec.checks import real_number, whole_number
+from verirec.checks import real_number, truth_value, whole_number
 from verirec.estimation.inputs import has_clicks_alone, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.planning.drawing import draw, draw_one_each, inclusion_probabilities
@@ -122,6 +122,7 @@ def plan_labels(
     width = None if half_width is None else real_number("half_width", half_width, above=0, below=most)
     clicks = has_clicks_alone(log)
     check_guess(guess)
+    singly = truth_value("one_per_user", one_per_user)
     if recommenders is None:
         judgeable(log)
         options = {"guess": guess, "propensities": propensities, "random_state": random_state}
@@ -133,11 +134,11 @@ def plan_labels(
     logged = None
     if isinstance(question, MeanLosses) and not clicks:
         logged = design_logged(log, propensities, question, likes, guess, random_state=seed)
-    if one_per_user and logged is not None:
+    if singly and logged is not None:
         raise ParameterError(
             "one_per_user is for random pairs: with propensities that are known, logged ones count too"
         )
-    return _Draft(log, question, likes, logged, level, seed, one_per_user).settle(purpose, pairs, width)
+    return _Draft(log, question, likes, logged, level, seed, singly).settle(purpose, pairs, width)
 
 
 @dataclass(frozen=True, eq=False)

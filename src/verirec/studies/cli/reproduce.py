@@ -11,6 +11,8 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import StudyEngineOptions
 from verirec.cli.speech import talking_console, working
 from verirec.exceptions import ParameterError
 from verirec.studies.cli.table2 import table2_command, table2_pages_command
@@ -35,7 +37,6 @@ Out = Annotated[
         help="Folder for tables and pictures; finished seeds are kept in its store/.", parser=_named, metavar="PATH"
     ),
 ]
-Workers = Annotated[int, typer.Option(help="Number of processes, at most 256; results do not depend on it.")]
 Seeds = Annotated[int, typer.Option(help="How many worlds are drawn, with seeds 0, 1, ...; at most 100,000.")]
 Preferences = Annotated[str, typer.Option(help="Data set that the preferences come from: movielens-100k or kuairec.")]
 PropensityError = Annotated[
@@ -58,8 +59,10 @@ def reproduce(context: typer.Context) -> None:
 
 
 @app.command("table1")
+@takes_groups
 def table1_command(
     out: Out,
+    where: StudyEngineOptions,
     data: Data = None,
     seeds: Seeds = 20,
     variant: Annotated[str, typer.Option(help="sound, or printed: the paper's own arithmetic.")] = "sound",
@@ -68,7 +71,6 @@ def table1_command(
     aliased: Annotated[
         bool, typer.Option(help="With --variant printed: the faulty propensities behind it, or those of the formula.")
     ] = True,
-    workers: Workers = 2,
 ) -> None:
     """Reproduce Table 1, done right or as printed, beside the paper's numbers.
 
@@ -77,18 +79,18 @@ def table1_command(
     from verirec.studies.semi_synthetic.plans import table1_plan
 
     plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
-    _check(seeds, workers, out)
-    _table1(plan, _population(plan.preferences, data), seeds, workers, out)
+    _check(seeds, out)
+    _table1(plan, _population(plan.preferences, data), seeds, out)
 
 
-def _table1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+def _table1(plan: Plan, population: Population, seeds: int, out: Path) -> None:
     from verirec.pages.figures import write_pictures
     from verirec.pages.writing import write_file, write_table
     from verirec.studies.semi_synthetic import tables
     from verirec.studies.semi_synthetic.page import table1_page
     from verirec.studies.semi_synthetic.plots import table1_plot
 
-    table = tables.table1(_run(plan, population, seeds, workers, out), plan)
+    table = tables.table1(_run(plan, population, seeds, out), plan)
     write_table(out / "table1.csv", table)
     write_file(out / "table1.md", table1_page(table, plan).encode())
     write_pictures(out, "table1", table1_plot(table))
@@ -105,8 +107,13 @@ def _table1(plan: Plan, population: Population, seeds: int, workers: int, out: P
 
 
 @app.command("figure1")
+@takes_groups
 def figure1_command(
-    out: Out, data: Data = None, seeds: Seeds = 10, preferences: Preferences = "movielens-100k", workers: Workers = 2
+    out: Out,
+    where: StudyEngineOptions,
+    data: Data = None,
+    seeds: Seeds = 10,
+    preferences: Preferences = "movielens-100k",
 ) -> None:
     """Reproduce Figure 1: errors of noise rates and of estimates as more of the grid is observed.
 
@@ -115,25 +122,26 @@ def figure1_command(
     from verirec.studies.semi_synthetic.plans import figure1_plan
 
     plan = figure1_plan(preferences)
-    _check(seeds, workers, out)
-    _figure1(plan, _population(plan.preferences, data), seeds, workers, out)
+    _check(seeds, out)
+    _figure1(plan, _population(plan.preferences, data), seeds, out)
 
 
-def _figure1(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+def _figure1(plan: Plan, population: Population, seeds: int, out: Path) -> None:
     from verirec.pages.figures import write_pictures
     from verirec.pages.writing import write_table
     from verirec.studies.semi_synthetic import tables
     from verirec.studies.semi_synthetic.plots import figure1_plot
 
-    table = tables.figure1(_run(plan, population, seeds, workers, out), plan)
+    table = tables.figure1(_run(plan, population, seeds, out), plan)
     write_table(out / "figure1.csv", table)
     write_pictures(out, "figure1", figure1_plot(table))
     _console().print(f"The picture: {out / 'figure1.png'}, its numbers: {out / 'figure1.csv'}", soft_wrap=True)
 
 
 @app.command("robustness")
+@takes_groups
 def robustness_command(
-    out: Out, data: Data = None, seeds: Seeds = 10, propensity_error: PropensityError = 0.0, workers: Workers = 2
+    out: Out, where: StudyEngineOptions, data: Data = None, seeds: Seeds = 10, propensity_error: PropensityError = 0.0
 ) -> None:
     """Run what the paper lacks: OME-DR with noise rates from each source, in seven settings.
 
@@ -142,18 +150,18 @@ def robustness_command(
     from verirec.studies.semi_synthetic.plans import robustness_plan
 
     plan = robustness_plan(propensity_error or 0.0)
-    _check(seeds, workers, out)
-    _robustness(plan, _population(plan.preferences, data), seeds, workers, out)
+    _check(seeds, out)
+    _robustness(plan, _population(plan.preferences, data), seeds, out)
 
 
-def _robustness(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> None:
+def _robustness(plan: Plan, population: Population, seeds: int, out: Path) -> None:
     from verirec.pages.figures import write_pictures
     from verirec.pages.writing import write_table
     from verirec.studies.semi_synthetic import tables
     from verirec.studies.semi_synthetic.plots import robustness_plot
     from verirec.studies.semi_synthetic.words import rho_in_words
 
-    table = tables.robustness(_run(plan, population, seeds, workers, out))
+    table = tables.robustness(_run(plan, population, seeds, out))
     write_table(out / "robustness.csv", table)
     write_pictures(out, "robustness", robustness_plot(table))
     error = plan.settings[0].propensity_error
@@ -173,13 +181,14 @@ def _robustness(plan: Plan, population: Population, seeds: int, workers: int, ou
 
 
 @app.command("all")
+@takes_groups
 def all_command(
     out: Out,
+    where: StudyEngineOptions,
     data: Data = None,
     seeds: Annotated[
         int, typer.Option(help="How many worlds are drawn; half as many for kuairec, figure1 and robustness.")
     ] = 20,
-    workers: Workers = 2,
 ) -> None:
     """Run every study of the page, each into its own folder; KuaiRec's only if its data are there.
 
@@ -187,7 +196,7 @@ def all_command(
     """
     from verirec.studies.semi_synthetic.results import STUDIES
 
-    _check(seeds, workers, out)
+    _check(seeds, out)
     populations = {"movielens-100k": _population("movielens-100k", data)}
     kuairec = _kuairec_or_line(data)
     if kuairec is not None:
@@ -197,7 +206,7 @@ def all_command(
         if plan.preferences in populations:
             fewer = plan.study != "table1" or plan.preferences == "kuairec"
             count = -(-seeds // 2) if fewer else seeds
-            run[plan.study](plan, populations[plan.preferences], count, workers, out / folder)
+            run[plan.study](plan, populations[plan.preferences], count, out / folder)
 
 
 def _kuairec_or_line(data: Path | None) -> Population | None:
@@ -246,12 +255,12 @@ def _relative(folder: Path, start: Path) -> str:
     return Path(os.path.relpath(folder, start)).as_posix()
 
 
-def _check(seeds: int, workers: int, out: Path) -> None:
+def _check(seeds: int, out: Path) -> None:
     """Check what is asked for before anything is loaded."""
     from verirec.pages.writing import check_writable
-    from verirec.studies.semi_synthetic.runs import check_counts
+    from verirec.studies.semi_synthetic.runs import check_seeds
 
-    check_counts(seeds, workers)
+    check_seeds(seeds)
     check_writable(out)
 
 
@@ -262,7 +271,7 @@ def _population(preferences: str, data: Path | None) -> Population:
         return load_population(preferences, data)
 
 
-def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path) -> Any:
+def _run(plan: Plan, population: Population, seeds: int, out: Path) -> Any:
     """Run a plan with a bar where somebody watches, and give the records as a frame."""
     from verirec.studies.semi_synthetic import run_plan, tables
 
@@ -275,7 +284,7 @@ def _run(plan: Plan, population: Population, seeds: int, workers: int, out: Path
             population,
             seeds=seeds,
             folder=out,
-            workers=workers,
+            engine=None,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     return tables.as_frame(records)

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verirec.cli.options import named_path
+from verirec.cli.groups import takes_groups
+from verirec.cli.options import StudyEngineOptions, named_path
 from verirec.cli.speech import talking_console, working
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ Out = Annotated[
 ]
 
 
+@takes_groups
 def table2_command(
     out: Out,
+    where: StudyEngineOptions,
     dataset: Annotated[str, typer.Option(help="coat, yahoo-r3 or kuairec.")] = "coat",
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data sets; by default $VERIREC_DATA or the cache.")
@@ -62,7 +65,6 @@ def table2_command(
             help="A quick look: MF, IPS and OME-DR unless --methods names others, at most 2 trials and 2 seeds."
         ),
     ] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes, at most 256; results do not depend on it.")] = 2,
 ) -> None:
     """Reproduce Table 2 under equal tuning: all methods and simple baselines, ours beside the paper's.
 
@@ -94,11 +96,11 @@ def table2_command(
     require_optuna()
     with working(f"Loading {dataset}"):
         problem = load_problem(dataset, data)
-    tables = _tables(_run(problem, study, out, workers), problem, out)
+    tables = _tables(_run(problem, study, out), problem, out)
     _show(tables, out)
 
 
-def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
+def _run(problem: Problem, study: Study, out: Path) -> Results:
     """Run a study with a bar where somebody watches."""
     from verirec.studies.table2 import run_study
 
@@ -110,7 +112,7 @@ def _run(problem: Problem, study: Study, out: Path, workers: int) -> Results:
             problem,
             study,
             out,
-            workers=workers,
+            engine=None,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
 

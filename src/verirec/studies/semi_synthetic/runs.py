@@ -24,16 +24,16 @@ _ARITHMETIC: Final = 1
 MOST_SEEDS: Final = 100_000
 
 
-def check_counts(seeds: int, workers: int) -> tuple[int, int]:
-    """Accept numbers of seeds and of worker processes.
+def check_seeds(seeds: int) -> int:
+    """Accept a number of seeds.
 
     Examples
     --------
-    >>> check_counts(20, 0)
+    >>> check_seeds(0)
     Traceback (most recent call last):
-    verirec.exceptions.ParameterError: workers must be a whole number from 1 to 256; got 0
+    verirec.exceptions.ParameterError: seeds must be a whole number from 1 to 100,000; got 0
     """
-    return whole_number("seeds", seeds, max=MOST_SEEDS), whole_number("workers", workers, max=MOST_WORKERS)
+    return whole_number("seeds", seeds, max=MOST_SEEDS)
 
 
 def run_plan(
@@ -59,11 +59,11 @@ def run_plan(
     folder
         The output folder, made if need be.
     workers, engine
-        How many, and of what kind: as in `verirec.estimate`.
+        How many, and of what kind: as in `verirec.estimate`. On several machines, they must share the folder.
     progress
         Told how many seeds are done, of how many.
     """
-    count, workers = check_counts(seeds, workers)
+    count, workers = check_seeds(seeds), whole_number("workers", workers, max=MOST_WORKERS)
     keys = keys_of(plan, population, count)
     store = Store(Path(folder) / STORE, lambda row: row["key"] in keys and records_of(row, plan) is not None)
 
@@ -73,7 +73,7 @@ def run_plan(
     tell()
     missing = [(seed, key) for key, seed in keys.items() if key not in store.rows()]
     if missing:
-        shared = (plan, population, store.folder)
+        shared = (plan, population, store.folder.resolve())
         in_processes(_work, shared, in_turns(missing), workers, tell, engine=engine, kept="finished seeds are kept")
     return _all_of(keys, store, plan)
 

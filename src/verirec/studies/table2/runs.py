@@ -77,7 +77,7 @@ def run_study(
     if open_tasks:
         in_processes(
             _work,
-            (problem, study, store.folder),
+            (problem, study, store.folder.resolve()),
             in_turns(open_tasks),
             workers,
             tell,
