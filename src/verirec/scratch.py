@@ -172,3 +172,20 @@ def those(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[
         found[filled : filled + len(part)] = part
         filled += len(part)
     return found
+
+
+def rows_where(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the numbers of the entries that a mask names, as `numpy.flatnonzero` does.
+
+    Examples
+    --------
+    >>> rows_where(np.array([True, False, True])).tolist()
+    [0, 2]
+    """
+    found = long_array(int(np.count_nonzero(mask)), np.int64)
+    filled = 0
+    for start in range(0, len(mask), _PART):
+        part = start + np.flatnonzero(mask[start : start + _PART])
+        found[filled : filled + len(part)] = part
+        filled += len(part)
+    return found

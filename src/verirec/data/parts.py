@@ -149,6 +149,21 @@ def _at_rank(values: npt.NDArray[np.float64], some: npt.NDArray[np.float64], ran
     return float(np.partition(near, rank - below)[rank - below])
 
 
+def shuffled_rows(length: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+    """Return row numbers in random order, of as few bytes as will do; shape (length,).
+
+    Examples
+    --------
+    >>> sorted(shuffled_rows(3, np.random.default_rng(0)).tolist())
+    [0, 1, 2]
+    """
+    rows = long_array(length, np.int32 if length < 2**31 else np.int64)
+    for part in parts_of(length):
+        rows[part] = np.arange(part.start, part.stop)
+    random.shuffle(rows)
+    return rows
+
+
 class PairTotals(NamedTuple):
     """Sums over some pairs, by user and by item.
 

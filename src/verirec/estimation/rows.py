@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.alike import copies_of_rows
-from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.pair_keys import NO_PAIRS, pairs_of
 from verirec.data.parts import SHORT, filled, over_parts, parts_of, totals
@@ -63,18 +62,16 @@ class LoggedPairs:
         found = self.propensities.inverse_total
         if len(self.left_out) == 0:
             return found
-        return found - float(each(lambda p: 1 / p, self.p_of(*pairs_of(self.left_out, self.log.n_items))).sum())
+        p = self.propensities.at(*pairs_of(self.left_out, self.log.n_items))
+        return found - float(each(lambda p: 1 / p, p).sum())
 
     @cached_property
     def p(self) -> Array:
         """Propensities, shape (n,)."""
-        return self.p_of(self.log.users, self.log.items)
-
-    def p_of(self, users: Positions, items: Positions) -> Array:
-        """Return the propensities of some pairs, as many as a log has; shape (m,)."""
+        users, items = self.log.users, self.log.items
         if not self.propensities.parallel:
-            return self.propensities.cells(users, items)
-        return filled(lambda at: self.propensities.cells(users[at], items[at]), len(users))
+            return self.propensities.at(users, items)
+        return filled(lambda at: self.propensities.cells(users[at], items[at]), len(self.log))
 
     @cached_property
     def by_level(self) -> Array | None:
