@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from verirec.adapters.adapt import adapted
 from verirec.checks import one_of
+from verirec.data.cells import of_pairs
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.pair_sketch import warn_of_trained_rows
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -17,6 +18,7 @@ from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
 from verirec.metrics.inputs import checked_scores
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Convention, GradedRankings, UserRankings, checked_depths, warn_of_one_class
+from verirec.scratch import each
 
 
 class Evaluation(dict[str, float]):
@@ -90,7 +92,7 @@ def evaluate(
     depths = checked_depths(k)
     predictions = as_predictions(adapted(scores, test_log), test_log.n_users, test_log.n_items)
     warn_of_trained_rows(predictions, test_log)
-    values = checked_scores(predictions.at(test_log.users, test_log.items))
+    values = checked_scores(of_pairs(predictions, test_log.users, test_log.items))
     if test_log.levels is not None:
         return Evaluation(_graded(values, test_log, depths, convention), convention)
     rankings = UserRankings(test_log.users, test_log.labels, values)
@@ -116,7 +118,8 @@ def _graded(
     stars: npt.NDArray[np.float64], log: FeedbackLog, depths: list[int], convention: Convention
 ) -> dict[str, float]:
     """Measure predicted stars on a log that keeps its levels."""
-    rankings = GradedRankings(log.users, 2.0**log.labels - 1, stars)
+    rankings = GradedRankings(log.users, each(lambda level: 2.0**level - 1, log.labels), stars)
     found = {f"ndcg@{depth}": rankings.ndcg(depth, convention=convention) for depth in depths}
-    off = stars - log.label_values
-    return found | {"rmse": float(np.sqrt((off**2).mean())), "mae": float(np.abs(off).mean())}
+    levels = np.asarray(log.levels)
+    off = each(lambda star, level: star - levels[level], stars, log.labels)
+    return found | {"rmse": float(np.sqrt(each(np.square, off).mean())), "mae": float(each(np.abs, off).mean())}
