@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from verirec.adapters.adapt import adapted
 from verirec.checks import one_of
-from verirec.data.cells import of_pairs
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.pair_sketch import warn_of_trained_rows
 from verirec.data.predictions import PredictionsLike, as_predictions
@@ -92,7 +91,7 @@ def evaluate(
     depths = checked_depths(k)
     predictions = as_predictions(adapted(scores, test_log), test_log.n_users, test_log.n_items)
     warn_of_trained_rows(predictions, test_log)
-    values = checked_scores(of_pairs(predictions, test_log.users, test_log.items))
+    values = checked_scores(predictions.at(test_log.users, test_log.items))
     if test_log.levels is not None:
         return Evaluation(_graded(values, test_log, depths, convention), convention)
     rankings = UserRankings(test_log.users, test_log.labels, values)
