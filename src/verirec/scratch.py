@@ -186,3 +186,37 @@ def each(function: Callable[..., Any], *arrays: Any, dtype: npt.DTypeLike = np.f
         part = slice(start, start + _PART)
         whole[part] = function(*(one[part] if isinstance(one, np.ndarray) else one for one in arrays))
     return whole
+
+
+def those(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Return the entries that a mask names, part by part, as `values[mask]` does; both of one length.
+
+    Examples
+    --------
+    >>> those(np.array([3, 4, 5]), np.array([True, False, True])).tolist()
+    [3, 5]
+    """
+    found = long_array((int(np.count_nonzero(mask)), *values.shape[1:]), values.dtype)
+    filled = 0
+    for start in range(0, len(mask), _PART):
+        part = values[start : start + _PART][mask[start : start + _PART]]
+        found[filled : filled + len(part)] = part
+        filled += len(part)
+    return found
+
+
+def rows_where(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the numbers of the entries that a mask names, as `numpy.flatnonzero` does.
+
+    Examples
+    --------
+    >>> rows_where(np.array([True, False, True])).tolist()
+    [0, 2]
+    """
+    found = long_array(int(np.count_nonzero(mask)), np.int64)
+    filled = 0
+    for start in range(0, len(mask), _PART):
+        part = start + np.flatnonzero(mask[start : start + _PART])
+        found[filled : filled + len(part)] = part
+        filled += len(part)
+    return found

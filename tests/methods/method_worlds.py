@@ -170,10 +170,11 @@ class Pieces:
     @property
     def batch(self):
         """All rows and the whole grid as one batch."""
-        data = self.data
+        data, whole = self.data, self.data.all_rows
         sides = (torch.arange(size) for size in data.shape)
         rows = torch.arange(len(data.log))
-        return Batch(rows, data.users, data.items, data.labels, data.weights, *sides, data.density)
+        pairs = whole.users.long(), whole.items.long()
+        return Batch(rows, *pairs, whole.labels.float(), data.weights, *sides, data.density)
 
     def loss(self, batch=None):
         """The loss of the prediction model, with its gradient."""

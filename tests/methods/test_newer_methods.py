@@ -60,7 +60,7 @@ def plain_kernels(made):
     ]
     users, items = (one.detach().double().numpy() for one in parts)
     count = made.method.candidates
-    centres = [(int(u), int(i)) for u, i in zip(made.data.users[:count], made.data.items[:count], strict=True)]
+    centres = [(int(u), int(i)) for u, i in zip(made.data.log.users[:count], made.data.log.items[:count], strict=True)]
     vector = {(u, i): np.concatenate([users[u], items[i]]) for u, i in pairs(made)}
     apart = [np.sum((vector[a] - vector[b]) ** 2) for a in labels_of(made) for b in centres]
     found = np.empty((*made.data.shape, len(centres)))

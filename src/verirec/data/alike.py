@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.scratch import each, rows_where
 
 Array = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -90,7 +91,7 @@ def copies_of_rows(log: FeedbackLog, most_rows: int = 50_000) -> float:
         return alike_users(log).copies()
     taken = np.random.default_rng(0).random(log.n_users) < share
     number = np.cumsum(taken) - 1
-    rows = np.flatnonzero(taken[log.users])
+    rows = rows_where(each(taken.__getitem__, log.users, dtype=bool))
     return _grouped(number[log.users[rows]], log.items[rows], int(taken.sum())).copies(share)
 
 

@@ -25,6 +25,7 @@ from verirec.exceptions import DataError, LabelError, ParameterError
 from verirec.formatting import share_in_words, short
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import those
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -399,7 +400,8 @@ class FeedbackLog:
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
-                columns[name] = columns[name][index]
+                values = columns[name]
+                columns[name] = those(values, index) if index.dtype == bool else values[index]
         return self._of_checked(**columns)
 
     def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:

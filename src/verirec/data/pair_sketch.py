@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from verirec.data.parts import parts_of
 from verirec.exceptions import TrainedRowsWarning, warn_caller
+from verirec.scratch import each, those
 
 if TYPE_CHECKING:
     from verirec.data.cells import CellValues
@@ -100,10 +101,11 @@ def known_pairs(log: FeedbackLog, user_ids: IdMap, item_ids: IdMap) -> tuple[Any
     """
     users, items = log.users, log.items
     if log.user_ids != user_ids or log.item_ids != item_ids:
-        users = user_ids.find(log.user_ids.arrow(), name="users")[users]
-        items = item_ids.find(log.item_ids.arrow(), name="items")[items]
-        known = (users >= 0) & (items >= 0)
-        users, items = users[known], items[known]
+        own_users = user_ids.find(log.user_ids.arrow(), name="users")
+        own_items = item_ids.find(log.item_ids.arrow(), name="items")
+        known = each(lambda who, what: (own_users[who] >= 0) & (own_items[what] >= 0), users, items, dtype=bool)
+        users = each(own_users.__getitem__, those(users, known), dtype=np.int32)
+        items = each(own_items.__getitem__, those(items, known), dtype=np.int32)
     return users, items
 
 

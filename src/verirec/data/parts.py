@@ -113,10 +113,23 @@ def totals(positions: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], si
     """
     if values.ndim > 1:
         return np.array([totals(positions, column, size) for column in values]).reshape(len(values), size)
+    return totals_of(positions, lambda part: values[part], size)
+
+
+def totals_of(
+    positions: npt.NDArray[np.integer[Any]], values: Callable[[slice], npt.NDArray[Any]], size: int
+) -> npt.NDArray[np.float64]:
+    """Add values up by position that are worked out part by part, shape (m,) each; shape (size,).
+
+    Examples
+    --------
+    >>> totals_of(np.array([0, 2, 0]), lambda part: np.arange(3)[part] / 2, 3).tolist()
+    [1.0, 0.0, 0.5]
+    """
     sums = np.zeros(size)
     # In parts: positions are made int64 on the way, and a copy of all of them takes longer than the sums.
     for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
-        sums += np.bincount(positions[part], weights=values[part], minlength=size)
+        sums += np.bincount(positions[part], weights=values(part), minlength=size)
     return sums
 
 
@@ -147,6 +160,21 @@ def _at_rank(values: npt.NDArray[np.float64], some: npt.NDArray[np.float64], ran
     if not below <= rank < below + len(near):
         near, below = values, 0
     return float(np.partition(near, rank - below)[rank - below])
+
+
+def shuffled_rows(length: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+    """Return row numbers in random order, of as few bytes as will do; shape (length,).
+
+    In memory: whoever goes to random places of a file waits for each of them.
+
+    Examples
+    --------
+    >>> sorted(shuffled_rows(3, np.random.default_rng(0)).tolist())
+    [0, 1, 2]
+    """
+    rows: npt.NDArray[Any] = np.arange(length, dtype=np.int32 if length < 2**31 else np.int64)
+    random.shuffle(rows)
+    return rows
 
 
 class PairTotals(NamedTuple):

@@ -11,15 +11,20 @@ import numpy.typing as npt
 
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.parts import counts
 from verirec.exceptions import DataError, ParameterError
 from verirec.formatting import short
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each, long_array
 
 _EARLIEST: Final = 1e8
 """Smaller numbers are no times since 1970, whatever their unit."""
 _UNITS: Final = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": 9.2e18}
 """Units of times since 1970, and what numbers of each stay below."""
 _ZONED: Final = re.compile(r"\d{2}:\d{2}.*(Z|[-+]\d{2}:?\d{2})$")
+
+_AT_ONCE: Final = 1 << 20
+"""Rows that are sorted together, unless a single user has more."""
 
 SplitBy = Literal["random", "user", "within-user", "time"]
 
@@ -77,7 +82,7 @@ def split(
         return _split_at(log, before, by, held_out)
     share = real_number("held_out", 0.2 if held_out is None else held_out, above=0, below=1)
     chosen = _CHOOSERS[by](log, share, as_generator(random_state))
-    return Split(log.select(~chosen), log.select(chosen))
+    return Split(log.select(each(np.logical_not, chosen, dtype=bool)), log.select(chosen))
 
 
 def _split_at(log: FeedbackLog, before: Any, by: str, held_out: float | None) -> Split:
@@ -174,19 +179,27 @@ def _random_rows(log: FeedbackLog, share: float, random: np.random.Generator) ->
 
 
 def _whole_users(log: FeedbackLog, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    present = np.unique(log.users)
-    users = random.choice(present, _count(share, len(present), "users"), replace=False)
-    return np.asarray(np.isin(log.users, users))
+    present = np.flatnonzero(counts(log.users, log.n_users))
+    held_out = np.zeros(log.n_users, bool)
+    held_out[random.choice(present, _count(share, len(present), "users"), replace=False)] = True
+    return each(held_out.__getitem__, log.users, dtype=bool)
 
 
 def _within_users(log: FeedbackLog, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    users, rows_of_user = np.unique(log.users, return_inverse=True, return_counts=True)[1:]
-    order = np.lexsort((random.random(len(log)), users))
-    starts = np.cumsum(rows_of_user) - rows_of_user
-    place = np.arange(len(log)) - starts[users[order]]
-    chosen = np.zeros(len(log), bool)
+    rows_of_user = counts(log.users, log.n_users)
     # The tolerance keeps .29 of 100 rows at 29: in floating point it is a hair less.
-    chosen[order] = place < np.floor(share * rows_of_user + 1e-9)[users[order]]
+    wanted = np.floor(share * rows_of_user + 1e-9)
+    starts = np.append(0, np.cumsum(rows_of_user))
+    chosen = long_array(len(log), bool)
+    first = 0
+    while first < log.n_users:  # Some users at a time: rows are in their order.
+        last = max(int(np.searchsorted(starts, starts[first] + _AT_ONCE, side="right")) - 1, first + 1)
+        rows = slice(starts[first], starts[last])
+        users = log.users[rows]
+        order = np.lexsort((random.random(len(users)), users))
+        place = np.arange(rows.start, rows.stop) - starts[users[order]]
+        chosen[rows][order] = place < wanted[users[order]]
+        first = last
     if not chosen.any():
         raise DataError(
             f"held_out={share:g} of each user's rows, rounded down, is none: the longest-rated user has "

@@ -21,6 +21,7 @@ from verirec.data.ids import is_text
 from verirec.data.label_studio import read_label_studio
 from verirec.data.levels import Levels, in_words, level_indices, values_at
 from verirec.data.pair_files import Columns, find_side, is_blank, is_number
+from verirec.data.pair_keys import places_in
 from verirec.data.roles import Roles, TruthRoles
 from verirec.data.text_form import TextForm, likely_encoding
 from verirec.exceptions import (
@@ -229,7 +230,8 @@ class _AnsweredRows:
 
     def refuse_unlogged(self, keys: npt.NDArray[np.int64], log: FeedbackLog) -> None:
         """Say which pairs of a plan should be in the log but are not."""
-        lost = np.flatnonzero(~np.isin(keys, cell_keys(log.users, log.items, log.n_items)))
+        _, there = places_in(*np.divmod(keys, log.n_items), log.users, log.items)
+        lost = np.flatnonzero(~there)
         if lost.size:
             raise UnknownIdError(
                 f"{self.source}: pairs of kind logged are not in the log in {self.where(lost)}: ids were changed, "

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import cell_keys
+from verirec.data.cells import Positions, cell_keys
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.pair_keys import among
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import PredictionError
+from verirec.scratch import each
 
 
 def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.bool_] | None:
@@ -27,7 +29,11 @@ def covered_rows(given: PredictionsLike, log: FeedbackLog) -> npt.NDArray[np.boo
     keys = cells.covered
     if keys is None:
         return None
-    covered = np.isin(cell_keys(log.users, log.items, log.n_items), keys)
+
+    def are_covered(users: Positions, items: Positions) -> npt.NDArray[np.bool_]:
+        return among(cell_keys(users, items, log.n_items), keys)
+
+    covered: npt.NDArray[np.bool_] = each(are_covered, log.users, log.items, dtype=bool)
     if covered.sum() < 2:
         raise PredictionError(
             f"predictions cover {int(covered.sum())} of the {len(log):,} logged pairs; at least 2 are needed"
@@ -47,5 +53,5 @@ def on_covered(pairs: LoggedPairs, covered: npt.NDArray[np.bool_]) -> LoggedPair
     """
     if covered.all():
         return pairs
-    log, share = pairs.log.select(np.flatnonzero(covered)), float(covered.mean())
+    log, share = pairs.log.select(covered), float(covered.mean())
     return LoggedPairs(log, pairs.propensities.thinned(share), left_out=pairs.left_out)

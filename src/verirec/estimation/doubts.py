@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import SHORT, over_parts, totals
+from verirec.data.pair_keys import pairs_of
+from verirec.data.parts import SHORT, counts, over_parts, totals
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import worse_than_a_coin
@@ -308,14 +309,14 @@ def varies_too_much(pairs: LoggedPairs) -> float:
     With M pairs of a user, :math:`z = (\sum w - M) / [\sum (1 - p) w^2]^{1/2}` over the user's rows; the mean of
     :math:`z^2` over users with enough rows, or over items, whichever is larger. 1 is right.
     """
-    log, left_out, most = pairs.log, np.divmod(pairs.left_out, pairs.log.n_items), 0.0
+    log, left_out, most = pairs.log, pairs_of(pairs.left_out, pairs.log.n_items), 0.0
     for own, taken, size, others in (
         (log.users, left_out[0], log.n_users, log.n_items),
         (log.items, left_out[1], log.n_items, log.n_users),
     ):
-        judged = np.bincount(own, minlength=size) >= _FEW_OF_A_SIDE
+        judged = counts(own, size) >= _FEW_OF_A_SIDE
         if judged.sum() >= _FEW_SIDES:
-            off = totals(own, pairs.weights, size) - (others - np.bincount(taken, minlength=size))
-            spread = totals(own, (1 - pairs.p) * pairs.weights**2, size)
+            off = totals(own, pairs.weights, size) - (others - counts(taken, size))
+            spread = totals(own, each(lambda p, weights: (1 - p) * weights**2, pairs.p, pairs.weights), size)
             most = max(most, float((off[judged] ** 2 / np.maximum(spread[judged], 1e-12)).mean()))
     return most

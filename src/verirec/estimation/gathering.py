@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.pair_keys import places_in
 from verirec.estimation.catalogue import DELTA, SURVEY_ESTIMATORS, Chosen, chosen_by_source
 from verirec.estimation.inputs import AnyNoise, KnownNoise, Noise, checked_noise, checked_transitions, judgeable
 from verirec.estimation.rows import LoggedPairs
@@ -168,22 +169,23 @@ def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
         return pairs
     log = pairs.log
     target = Target.of(log.shape, None, exclude)
-    kept = np.flatnonzero(target.holds(log.users, log.items))
-    part = judgeable(log if len(kept) == len(log) else log.select(kept), levels=True)
+    inside = target.holds(log.users, log.items)
+    part = judgeable(log if inside.all() else log.select(inside), levels=True)
     propensities = pairs.propensities if len(part) == len(log) else pairs.propensities.thinned(len(part) / len(log))
     trained = training_rows(exclude, log.shape)
     if trained:
         propensities = propensities.apart_from(trained / len(part))
-    audited = None if pairs.audited is None else _among(pairs.audited, kept)
+    audited = None if pairs.audited is None else _among(pairs.audited, inside, log, part)
     return LoggedPairs(part, propensities, audited, target.left_out, pairs.errors)
 
 
-def _among(audited: AuditedRows, kept: npt.NDArray[np.int64]) -> AuditedRows:
-    """Return the audited rows that are among some rows of the log, given in ascending order, by their new numbers."""
-    inside = np.isin(audited.rows, kept)
+def _among(audited: AuditedRows, kept: npt.NDArray[np.bool_], log: FeedbackLog, part: FeedbackLog) -> AuditedRows:
+    """Return the audited rows of a log that are among those of a part of it, by their numbers there."""
+    inside = kept[audited.rows]
     if not inside.any():
         raise AuditError(f"all {len(inside):,} audited pairs are among those that are left out")
-    rows = np.searchsorted(kept, audited.rows[inside])
+    old = audited.rows[inside]
+    rows, _ = places_in(log.users[old], log.items[old], part.users, part.items)
     return AuditedRows(rows, audited.true_labels[inside], audited.probabilities[inside])
 
 
@@ -198,8 +200,7 @@ def audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | N
     """
     if audit is None:
         return None
-    keys = cell_keys(audit.users, audit.items, log.n_items)
-    inside = np.isin(keys, cell_keys(log.users, log.items, log.n_items))
+    _, inside = places_in(audit.users, audit.items, log.users, log.items)
     return audit.select(inside) if inside.any() else None
 
 

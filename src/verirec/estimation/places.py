@@ -11,6 +11,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import MAX_CELLS, Block, Grid
+from verirec.data.pair_keys import NO_PAIRS, pairs_of
 from verirec.data.parts import counts
 from verirec.data.top_lists import TopLists
 from verirec.estimation.unobserved import BLOCK_CELLS
@@ -20,7 +21,6 @@ from verirec.scratch import long_array
 Array = npt.NDArray[np.float64]
 
 _STRETCH: Final = 64
-_NONE: Final = np.empty(0, np.int64)
 _SPARE: Final = 4
 """There are at least so many times more stretches than places that are asked for."""
 
@@ -67,7 +67,7 @@ def places(
     values: CellValues,
     log: FeedbackLog,
     depth: int,
-    left_out: npt.NDArray[np.int64] = _NONE,
+    left_out: npt.NDArray[np.int64] = NO_PAIRS,
     *,
     max_cells: int | None = None,
 ) -> Places:
@@ -87,7 +87,9 @@ def places(
     above.fill(np.inf)
     tied.fill(1)
     ranked, scale = _some(np.flatnonzero(counts(log.users, log.n_users)), max(most // n_items, 1))
-    starts, stops = (np.searchsorted(log.users, ranked, side=side) for side in ("left", "right"))
+    # By positions of the log's own kind: others would have all of its users copied to theirs.
+    wanted = ranked.astype(log.users.dtype)
+    starts, stops = (np.searchsorted(log.users, wanted, side=side) for side in ("left", "right"))
 
     def visit(block: Block) -> tuple[Positions, Array, Array]:
         part = block[0]
@@ -119,7 +121,7 @@ def places(
 
 def items_of_users(log: FeedbackLog, left_out: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Count the items that each user has, without the pairs that are left out; shape (n_users,)."""
-    return np.asarray(log.n_items - counts(left_out // log.n_items, log.n_users))
+    return np.asarray(log.n_items - counts(pairs_of(left_out, log.n_items)[0], log.n_users))
 
 
 def without_left_out(scores: npt.NDArray[Any], users: Positions, left_out: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
+from verirec.data.pair_keys import pairs_of
 from verirec.data.parts import totals
 from verirec.data.predictions import as_predictions
 from verirec.estimation.catalogue import Estimator, imputation_weight_slopes, imputation_weights
@@ -157,7 +158,7 @@ class EstimationProblem:
         if self.sample is not None:
             values = self.sample.scale * errors.at(self.sample.users, self.sample.items)
             return GivenErrors(of_rows, self.sample.totals_by_user(values), values)
-        others = np.divmod(self.pairs.left_out, log.n_items)
+        others = pairs_of(self.pairs.left_out, log.n_items)
         by_user = -totals(log.users, of_rows, log.n_users) - totals(others[0], errors.at(*others), log.n_users)
 
         def sums(block: Block) -> Array:

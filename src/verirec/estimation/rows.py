@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from verirec.data.alike import copies_of_rows
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import SHORT, filled, over_parts, totals
+from verirec.data.pair_keys import NO_PAIRS, pairs_of
+from verirec.data.parts import SHORT, filled, over_parts, parts_of, totals
 from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.unobserved import Unobserved
 from verirec.losses import Corrected, corrected, errors_of, over_levels
@@ -21,6 +22,7 @@ from verirec.nuisance.noise_rates import AuditedRows, WhoErrs
 from verirec.nuisance.propensities import Propensities
 from verirec.nuisance.propensities.base import VarianceChange
 from verirec.nuisance.propensities.by_level import TrueLevelPropensities
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -46,7 +48,7 @@ class LoggedPairs:
     log: FeedbackLog
     propensities: Propensities
     audited: AuditedRows | None = None
-    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
     errors: WhoErrs | None = None
 
     @property
@@ -60,14 +62,15 @@ class LoggedPairs:
         found = self.propensities.inverse_total
         if len(self.left_out) == 0:
             return found
-        return found - float((1 / self.propensities.at(*np.divmod(self.left_out, self.log.n_items))).sum())
+        p = self.propensities.at(*pairs_of(self.left_out, self.log.n_items))
+        return found - float(each(lambda p: 1 / p, p).sum())
 
     @cached_property
     def p(self) -> Array:
         """Propensities, shape (n,)."""
         users, items = self.log.users, self.log.items
         if not self.propensities.parallel:
-            return self.propensities.cells(users, items)
+            return self.propensities.at(users, items)
         return filled(lambda at: self.propensities.cells(users[at], items[at]), len(self.log))
 
     @cached_property
@@ -75,7 +78,12 @@ class LoggedPairs:
         """p of each true level, shape (K, n), where that decides what is logged; `p` is then that of the logged one."""
         if not isinstance(self.propensities, TrueLevelPropensities):
             return None
-        return self.propensities.of_levels(self.log.users, self.log.items)
+        log = self.log
+        assert log.levels is not None  # noqa: S101 -- such propensities are of logs that keep their levels
+        found = long_array((len(log.levels), len(log)))
+        for at in parts_of(len(log)):
+            found[:, at] = self.propensities.of_levels(log.users[at], log.items[at])
+        return found
 
     @cached_property
     def weights(self) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import real_number
-from verirec.data.cells import Positions, cell_keys
+from verirec.data.cells import Positions
+from verirec.data.pair_keys import NO_PAIRS, keys_of, union
 from verirec.data.parts import SHORT, over_parts
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.draws import self_selected
@@ -102,7 +103,7 @@ class RangeProblem:
     pairs: LoggedPairs
     selection: SelectionRange
     noise: Noise = None
-    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
     sample: int | None = None
     seed: int = 0
 
@@ -114,7 +115,7 @@ class RangeProblem:
         assert not isinstance(noise, TransitionMatrix | TransitionRegion)  # noqa: S101 -- levels are refused where it is asked for
         if not isinstance(selection, SelectionRange):
             raise ParameterError(f"selection must be such as SelectionRange(0, 3); got {type(selection).__name__}")
-        keys = np.unique(excluded_keys(exclude, pairs.log.shape))
+        keys = excluded_keys(exclude, pairs.log.shape)
         if len(keys) == pairs.log.n_cells:
             raise ParameterError("exclude leaves no pair to speak of: it has all pairs of the grid")
         return cls(LoggedPairs(self_selected(pairs.log), pairs.propensities), selection, noise, keys, **options)
@@ -129,8 +130,8 @@ class RangeProblem:
         """The pairs that are spoken of and that nobody logged."""
         log = self.pairs.log
         # Rows are in the order of their keys.
-        keys = each(lambda users, items: cell_keys(users, items, log.n_items), log.users, log.items, dtype=np.int64)
-        return Target(log.shape, None, np.union1d(keys, self.left_out) if len(self.left_out) else keys)
+        keys = keys_of(log.users, log.items, log.n_items)
+        return Target(log.shape, None, union(keys, self.left_out) if len(self.left_out) else keys)
 
     @cached_property
     def n_pairs(self) -> int:

@@ -14,6 +14,7 @@ from scipy.special import expit
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
+from verirec.data.pair_keys import NO_PAIRS, keys_of, pairs_of, union
 from verirec.data.parts import SHORT, counts, filled, totals
 from verirec.estimation.cell_losses import CellLosses, KnownDifferences
 from verirec.exceptions import PredictionError
@@ -25,6 +26,8 @@ Array = npt.NDArray[np.float64]
 
 _DRAWN: Final = 1 << 20
 """Cells that are drawn at a time, about."""
+_LOOKED_UP: Final = 16
+"""Short parts of the cells that are taken, which are looked at together."""
 BLOCK_CELLS: Final = 1 << 17
 """Cells of a block: its few float64 arrays stay in the processor's second cache."""
 
@@ -103,9 +106,6 @@ class Unobserved:
         return filled(of, len(negative))
 
 
-NO_PAIRS: Final = np.empty(0, np.int64)
-
-
 def visit_unobserved(
     losses: CellLosses,
     log: FeedbackLog,
@@ -125,7 +125,7 @@ def visit_unobserved(
         Other pairs that do not count, by `cell_keys`.
     """
     n_users, n_items = log.shape
-    other_users, other_items = np.divmod(left_out, n_items)
+    other_users, other_items = pairs_of(left_out, n_items)
     grid, parallel = Grid(log.shape, BLOCK_CELLS), losses.predictions.parallel
 
     def weighted_by_user(by_item: Array) -> Array:
@@ -206,7 +206,7 @@ def sample_unobserved(
     They come in ascending order: how many fall into each range of cells is drawn first, and then those of each range.
     """
     unobserved = log.n_cells - len(log) - len(left_out)
-    taken = log.n_items - counts(log.users, log.n_users) - counts(left_out // log.n_items, log.n_users)
+    taken = log.n_items - counts(log.users, log.n_users) - counts(pairs_of(left_out, log.n_items)[0], log.n_users)
     size_drawn = size if unobserved > 0 else 0
     users, items = long_array(size_drawn, np.int32), long_array(size_drawn, np.int32)
     before, start = _CellsBefore(log, left_out), 0
@@ -227,7 +227,7 @@ class _CellsBefore:
         self._log = log
         self._merged: npt.NDArray[np.int64] | None = None
         if len(left_out):
-            self._merged = np.sort(np.concatenate([self._keys(0, len(log)), left_out]))
+            self._merged = union(keys_of(log.users, log.items, log.n_items), left_out)
         self._length = len(log) + len(left_out)
         places = range(0, self._length, SHORT)
         self._coarse = np.array([int(self._keys(at, at + 1)[0]) - at for at in places], np.int64)
@@ -241,13 +241,18 @@ class _CellsBefore:
 
     def passed(self, rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the k-th cells that are not taken, for ascending k: k plus the number of those before."""
-        if len(rank) == 0 or self._length == 0:
-            return rank
-        first, last = np.searchsorted(self._coarse, rank[[0, -1]], side="right")
-        start, stop = max(int(first) - 1, 0) * SHORT, min(int(last) * SHORT, self._length)
-        # A cell that is taken has as many others before it as its number is larger than its place.
-        before = self._keys(start, stop) - np.arange(start, stop)
-        return np.asarray(rank + start + np.searchsorted(before, rank, side="right"))
+        found = np.empty_like(rank)
+        ends, done = np.searchsorted(self._coarse, rank, side="right"), 0
+        while done < len(rank):
+            # In stretches: a few cells may be drawn from all, and those that are taken are as many as the log's.
+            first = max(int(ends[done]) - 1, 0)
+            part = slice(done, int(np.searchsorted(ends, first + _LOOKED_UP, side="right")))
+            start, stop = first * SHORT, min(int(ends[part][-1]) * SHORT, self._length)
+            # A cell that is taken has as many others before it as its number is larger than its place.
+            before = self._keys(start, stop) - np.arange(start, stop)
+            found[part] = rank[part] + start + np.searchsorted(before, rank[part], side="right")
+            done = part.stop
+        return found
 
 
 def visit_sample(
@@ -292,7 +297,7 @@ def _known_differences(
     if known is None:
         return None
     by_user, by_item, of_log = known.by_user, known.by_item, losses.of_rows(log.users, log.items)[1]
-    others = np.divmod(left_out, log.n_items)
+    others = pairs_of(left_out, log.n_items)
     for (users, items), difference in (((log.users, log.items), of_log), (others, losses.of_rows(*others)[1])):
         by_user = by_user - totals(users, difference, log.n_users)
         by_item = by_item - totals(items, difference, log.n_items)

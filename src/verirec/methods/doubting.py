@@ -133,7 +133,7 @@ class LCDMF(Method):
 
     def objective(self, data: TrainingData, correction: NoiseCorrection) -> Objective:
         """Learn from a consensus of labels and the model's own output."""
-        return _Consensus(correction, data.labels, self.most, self.warm_up, self.memory)
+        return _Consensus(correction, data.all_rows.labels.float(), self.most, self.warm_up, self.memory)
 
 
 @dataclass(frozen=True, eq=False)

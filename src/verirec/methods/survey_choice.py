@@ -8,6 +8,7 @@ import numpy as np
 
 from verirec.data.cells import cell_keys
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.pair_keys import places_in
 from verirec.exceptions import SurveyWarning, warn_caller
 from verirec.methods.criteria import Array, Criterion, Gain, RankingLoss
 from verirec.methods.search import Search, Trial
@@ -66,8 +67,9 @@ def chosen_by_survey(search: Search, survey: SurveySample, log: FeedbackLog, con
 
 def _fresh(survey: SurveySample, log: FeedbackLog) -> Array:
     """Return the first draw of each surveyed pair that is not in the log, as row numbers."""
-    keys, first = np.unique(cell_keys(survey.users, survey.items, log.n_items), return_index=True)
-    return np.sort(first[~np.isin(keys, cell_keys(log.users, log.items, log.n_items))])
+    _, first = np.unique(cell_keys(survey.users, survey.items, log.n_items), return_index=True)
+    _, logged = places_in(survey.users[first], survey.items[first], log.users, log.items)
+    return np.sort(first[~logged])
 
 
 def _can_judge(labels: Array) -> bool:

@@ -17,6 +17,7 @@ from verirec.exceptions import ScoreWarning, UnknownNameError, warn_caller
 from verirec.metrics.inputs import checked_scores
 from verirec.metrics.probability import are_probabilities, brier_score, calibration_error, log_loss
 from verirec.metrics.ranking import Convention, GradedRankings, UserRankings, checked_depths, warn_of_one_class
+from verirec.scratch import each
 
 
 class Evaluation(dict[str, float]):
@@ -116,7 +117,8 @@ def _graded(
     stars: npt.NDArray[np.float64], log: FeedbackLog, depths: list[int], convention: Convention
 ) -> dict[str, float]:
     """Measure predicted stars on a log that keeps its levels."""
-    rankings = GradedRankings(log.users, 2.0**log.labels - 1, stars)
+    rankings = GradedRankings(log.users, each(lambda level: 2.0**level - 1, log.labels), stars)
     found = {f"ndcg@{depth}": rankings.ndcg(depth, convention=convention) for depth in depths}
-    off = stars - log.label_values
-    return found | {"rmse": float(np.sqrt((off**2).mean())), "mae": float(np.abs(off).mean())}
+    levels = np.asarray(log.levels)
+    off = each(lambda star, level: star - levels[level], stars, log.labels)
+    return found | {"rmse": float(np.sqrt(each(np.square, off).mean())), "mae": float(each(np.abs, off).mean())}

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array
+from verirec.data.parts import parts_of
 from verirec.exceptions import LabelError, PredictionError
 
 Array = npt.NDArray[np.float64]
@@ -18,7 +19,7 @@ def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
     truth = number_array("labels", labels, ndim=1, error=LabelError)
     if truth.size == 0:
         raise LabelError("labels must not be empty")
-    wrong = int(((truth != 0) & (truth != 1)).sum())
+    wrong = sum(int(((truth[at] != 0) & (truth[at] != 1)).sum()) for at in parts_of(len(truth)))
     if wrong:
         raise LabelError(f"labels must be 0/1; {wrong:,} of {truth.size:,} are not")
     return truth.astype(np.int8, copy=False)
@@ -27,7 +28,7 @@ def checked_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int8]:
 def checked_scores(scores: npt.ArrayLike, name: str = "scores") -> Array:
     """Accept a flat array of finite scores."""
     values = number_array(name, scores, ndim=1, error=PredictionError)
-    wrong = int((~np.isfinite(values)).sum())
+    wrong = sum(int((~np.isfinite(values[at])).sum()) for at in parts_of(len(values)))
     if wrong:
         raise PredictionError(f"{name} must be finite; {wrong:,} of {values.size:,} are NaN or infinite")
     return values.astype(np.float64, copy=False)

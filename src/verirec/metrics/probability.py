@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import whole_number
+from verirec.data.parts import parts_of
 from verirec.exceptions import PredictionError
 from verirec.losses import get_loss
 from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
+from verirec.scratch import each
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
@@ -20,8 +22,8 @@ def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
     0.367
     """
     truth, f = _checked(labels, probabilities)
-    epsilon = np.finfo(np.float64).eps
-    return float(get_loss("log").of(np.clip(f, epsilon, 1 - epsilon), truth).mean())
+    epsilon, loss = np.finfo(np.float64).eps, get_loss("log")
+    return float(each(lambda one, label: loss.of(np.clip(one, epsilon, 1 - epsilon), label), f, truth).mean())
 
 
 def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
@@ -33,7 +35,7 @@ def brier_score(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
     0.1
     """
     truth, f = _checked(labels, probabilities)
-    return float(get_loss("squared").of(f, truth).mean())
+    return float(each(get_loss("squared").of, f, truth).mean())
 
 
 def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bins: int = 10) -> float:
@@ -46,14 +48,16 @@ def calibration_error(labels: npt.ArrayLike, probabilities: npt.ArrayLike, *, bi
     """
     truth, f = _checked(labels, probabilities)
     count = whole_number("bins", bins, max=1_000_000)
-    of_pair = np.minimum((f * count).astype(np.int64), count - 1)
-    gap = np.bincount(of_pair, weights=f - truth, minlength=count)
+    gap = np.zeros(count)
+    for at in parts_of(len(f)):
+        of_pair = np.minimum((f[at] * count).astype(np.int64), count - 1)
+        gap += np.bincount(of_pair, weights=f[at] - truth[at], minlength=count)
     return float(np.abs(gap).sum() / len(f))
 
 
 def are_probabilities(scores: Array) -> bool:
     """Tell whether all scores are within 0 and 1."""
-    return bool(((scores >= 0) & (scores <= 1)).all())
+    return bool(scores.min(initial=0) >= 0 and scores.max(initial=0) <= 1)
 
 
 def _checked(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> tuple[npt.NDArray[np.int8], Array]:

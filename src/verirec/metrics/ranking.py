@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, one_of, whole_number
+from verirec.data.parts import parts_of
 from verirec.exceptions import DataError, OneClassWarning, ParameterError, warn_caller
 from verirec.formatting import short
 from verirec.metrics.inputs import Array, checked_labels, checked_scores, same_length
+from verirec.scratch import each, long_array, those
 
 Convention = Literal["paper", "usual"]
 """What becomes of users without a positive. "paper": they count, with an NDCG of 1 and a Recall of 0, as the paper's
@@ -86,13 +88,13 @@ class UserRankings:
 
     def _arrange(self, who: npt.NDArray[Any], gains: npt.NDArray[Any], scores: Array) -> None:
         """Sort each user's rows by score: what is gained at each place, and all of a user's."""
-        if (who[1:] < who[:-1]).any():
+        if each(np.less, who[1:], who[:-1], dtype=bool).any():
             by_user = np.argsort(who, kind="stable")
             who, gains, scores = who[by_user], gains[by_user], scores[by_user]
         self._first_row = np.flatnonzero(_starts(who))
         self._rows = np.diff(self._first_row, append=len(who))
         self._positives = np.add.reduceat(gains, self._first_row, dtype=np.float64)
-        self._expected_label = np.empty(len(who))
+        self._expected_label = long_array(len(who))
         for some in _users_at_a_time(self._first_row):
             counts = self._rows[some]
             rows = slice(self._first_row[some.start], self._first_row[some.start] + counts.sum())
@@ -218,7 +220,7 @@ def _expected_labels(users: npt.NDArray[np.uint16], labels: npt.NDArray[np.int8]
 
 def _starts(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Flag where a run of equal values starts."""
-    flags = np.empty(len(values), bool)
+    flags = long_array(len(values), bool)
     flags[:1] = True
     np.not_equal(values[1:], values[:-1], out=flags[1:])
     return flags
@@ -233,9 +235,11 @@ def _tie_means(labels: Array, starts: npt.NDArray[np.bool_]) -> Array:
 
 def _auc(labels: npt.NDArray[np.int8], scores: Array) -> float:
     """Count, for each positive, the negatives below it and half of those that tie (the Mann-Whitney statistic)."""
-    positives, negatives = np.sort(scores[labels == 1]), np.sort(scores[labels == 0])
+    positives, negatives = (those(scores, each(np.equal, labels, label, dtype=bool)) for label in (1, 0))
     pairs = len(positives) * len(negatives)
     if pairs == 0:
         return float("nan")
-    below, up_to = (int(np.searchsorted(negatives, positives, side).sum()) for side in _SIDES)
-    return (below + up_to) / (2 * pairs)
+    positives.sort()
+    negatives.sort()
+    both = (np.searchsorted(negatives, positives[at], side) for at in parts_of(len(positives)) for side in _SIDES)
+    return sum(int(one.sum()) for one in both) / (2 * pairs)

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import totals
+from verirec.data.parts import filled, shuffled_rows, totals_of
 from verirec.nuisance.solving import conjugate_gradients
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each, those
 
 Array = npt.NDArray[np.float64]
 
@@ -51,17 +52,17 @@ class ImputedLabels:
     elsewhere
         Of all other pairs.
     fits
-        The least-squares problems behind them, with the rows that each was fitted to.
+        The least-squares problems behind them.
     """
 
     rows: Array
     elsewhere: Additive
-    fits: tuple[tuple[_WeightedMean | _TwoWayLeastSquares, npt.NDArray[np.int64] | slice], ...]
+    fits: tuple[_WeightedMean | _TwoWayLeastSquares, ...]
 
     @property
     def one_for_all(self) -> bool:
         """Whether all pairs have the same label."""
-        return isinstance(self.fits[0][0], _WeightedMean)
+        return isinstance(self.fits[0], _WeightedMean)
 
     def row_slopes(self, by_user: Array, by_item: Array) -> Callable[[slice], Array]:
         """Return the derivative of a sum over cells by some rows' labels, given the sum's derivative by cell.
@@ -71,12 +72,8 @@ class ImputedLabels:
         by_user, by_item
             The derivatives by imputed label, added up by user and by item.
         """
-        slopes = np.zeros(self.rows.shape)
-        for problem, rows in self.fits:
-            if isinstance(problem, _WeightedMean):
-                return problem.row_slopes(by_user.sum(axis=-1))
-            slopes[..., rows] += problem.row_slopes(by_user, by_item) / len(self.fits)
-        return lambda at: slopes[..., at]
+        slopes = [problem.row_slopes(by_user, by_item) for problem in self.fits]
+        return lambda at: np.asarray(sum(of(at) / len(slopes) for of in slopes))
 
 
 def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedLabels:
@@ -93,7 +90,7 @@ def impute_constant(labels: Array, log: FeedbackLog, weights: Array) -> ImputedL
     problem, columns = _WeightedMean(weights), labels.shape[:-1]
     fitted = Additive(problem.fit(labels), np.zeros((*columns, log.n_users)), np.zeros((*columns, log.n_items)))
     of_rows = np.broadcast_to(np.asarray(fitted.constant)[..., None], labels.shape)
-    return ImputedLabels(of_rows, fitted, ((problem, slice(None)),))
+    return ImputedLabels(of_rows, fitted, (problem,))
 
 
 def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_state: RandomState) -> ImputedLabels:
@@ -102,21 +99,25 @@ def impute_additive(labels: Array, log: FeedbackLog, weights: Array, random_stat
     A row's own imputed label comes from the folds without it. A pair that nobody rated gets the mean over folds: its
     fold would be drawn by chance, and this is the mean of what it would get.
     """
-    fold = as_generator(random_state).permutation(len(log)) % min(FOLDS, len(log))
-    own, fits, fitted = np.empty(labels.shape), [], []
-    for held_out in range(int(fold.max()) + 1):
-        rows = np.flatnonzero(fold != held_out)
-        problem = _TwoWayLeastSquares(log.select(rows), weights[rows], SHRINKAGE)
-        fits.append((problem, rows))
-        fitted.append(problem.fit(labels[..., rows]))
-        out = fold == held_out
-        own[..., out] = fitted[-1].at(log.users[out], log.items[out])
+    count = min(FOLDS, len(log))
+    shuffled = shuffled_rows(len(log), as_generator(random_state))
+    fold = each(lambda place: place % count, shuffled, dtype=np.int8)
+    fits = tuple(_TwoWayLeastSquares(log, weights, SHRINKAGE, fold, held_out) for held_out in range(count))
+    fitted = [problem.fit(labels) for problem in fits]
+
+    def own(at: slice) -> Array:
+        found = np.empty((*labels.shape[:-1], len(fold[at])))
+        for held_out, one in enumerate(fitted):
+            out = fold[at] == held_out
+            found[..., out] = one.at(log.users[at][out], log.items[at][out])
+        return found
+
     mean = Additive(
         np.mean([np.asarray(part.constant) for part in fitted], axis=0),
         np.mean([part.users for part in fitted], axis=0),
         np.mean([part.items for part in fitted], axis=0),
     )
-    return ImputedLabels(own, mean, tuple(fits))
+    return ImputedLabels(filled(own, len(log), labels.shape[:-1]), mean, fits)
 
 
 class _WeightedMean:
@@ -131,42 +132,70 @@ class _WeightedMean:
         found = labels @ self.weights / self.mass
         return found if labels.ndim > 1 else float(found)
 
-    def row_slopes(self, total: Array) -> Callable[[slice], Array]:
-        """Return the derivative by some rows' labels of a sum whose derivative by the constant is `total`."""
-        scaled = np.asarray(total / self.mass)[..., None]
+    def row_slopes(self, by_user: Array, by_item: Array) -> Callable[[slice], Array]:
+        """Return the derivative by some rows' labels of a sum with these derivatives by imputed label."""
+        scaled = np.asarray(by_user.sum(axis=-1) / self.mass)[..., None]
         return lambda at: self.weights[at] * scaled
 
 
 class _TwoWayLeastSquares:
-    """Weighted least squares with a free constant and penalised ones of users and items, on sparse rows."""
+    """Weighted least squares with a free constant and penalised ones of users and items, on the rows outside a fold.
 
-    def __init__(self, log: FeedbackLog, weights: Array, shrinkage: float) -> None:
-        self.log, self.weights = log, _some_weight(weights)
-        self.penalty = shrinkage * float(self.weights.mean())
+    Parameters
+    ----------
+    log, weights
+        All n rows: no part of them is copied.
+    shrinkage
+        The penalty, in rows of average weight.
+    fold, held_out
+        Of each row, shape (n,), and the one whose rows are left out.
+    """
+
+    def __init__(
+        self, log: FeedbackLog, weights: Array, shrinkage: float, fold: npt.NDArray[np.int8], held_out: int
+    ) -> None:
+        self.log, self._fold, self._held_out = log, fold, held_out
+        own = self._inside(weights)
+        self._weights = weights if own.sum() > 0 else np.broadcast_to(1.0, len(log))
+        self.penalty = shrinkage * (float(own.mean()) if own.sum() > 0 else 1.0)
+
+    def _inside(self, values: Array) -> Array:
+        """Return the values of the rows that are fitted to."""
+        return those(values, each(np.not_equal, self._fold, self._held_out, dtype=bool))
+
+    def weights(self, at: slice) -> Array:
+        """Return the weights of some rows, 0 of those that are left out."""
+        return np.asarray(self._weights[at] * (self._fold[at] != self._held_out))
 
     @cached_property
     def _totals(self) -> tuple[float, Array, Array]:
-        return float(self.weights.sum()), self._by_user(self.weights), self._by_item(self.weights)
+        total = float(self._inside(self._weights).sum())
+        return total, self._by_user(self.weights), self._by_item(self.weights)
 
-    def _by_user(self, values: Array) -> Array:
-        return totals(self.log.users, values, self.log.n_users)
+    def _by_user(self, values: Callable[[slice], Array]) -> Array:
+        return totals_of(self.log.users, values, self.log.n_users)
 
-    def _by_item(self, values: Array) -> Array:
-        return totals(self.log.items, values, self.log.n_items)
+    def _by_item(self, values: Callable[[slice], Array]) -> Array:
+        return totals_of(self.log.items, values, self.log.n_items)
 
     def fit(self, labels: Array) -> Additive:
-        """Fit the constants to labels, or to each column of them."""
+        """Fit the constants to labels of all rows, or to each column of them."""
         if labels.ndim > 1:
             return _stacked([self.fit(column) for column in labels])
-        weighted = self.weights * labels
-        return self._solve(float(weighted.sum()), self._by_user(weighted), self._by_item(weighted))
 
-    def row_slopes(self, by_user: Array, by_item: Array) -> Array:
-        """Return the derivative of a linear function of the constants by each row's label: the fit's transpose."""
+        def weighted(at: slice) -> Array:
+            return self.weights(at) * labels[at]
+
+        total = float(self._inside(each(np.multiply, self._weights, labels)).sum())
+        return self._solve(total, self._by_user(weighted), self._by_item(weighted))
+
+    def row_slopes(self, by_user: Array, by_item: Array) -> Callable[[slice], Array]:
+        """Return the derivative of a linear function of the constants by some rows' labels: the fit's transpose."""
         if by_user.ndim > 1:
-            return np.stack([self.row_slopes(*column) for column in zip(by_user, by_item, strict=True)])
+            columns = [self.row_slopes(*column) for column in zip(by_user, by_item, strict=True)]
+            return lambda at: np.stack([of(at) for of in columns])
         solved = self._solve(float(by_user.sum()), by_user, by_item)
-        return self.weights * solved.at(self.log.users, self.log.items)
+        return lambda at: self.weights(at) * solved.at(self.log.users[at], self.log.items[at])
 
     def _solve(self, total: float, by_user: Array, by_item: Array) -> Additive:
         """Solve the normal equations for this right side: conjugate gradients on users and items, the constant free."""
@@ -179,8 +208,8 @@ class _TwoWayLeastSquares:
 
         def times(vector: Array) -> Array:
             users, items = vector[:n_users], vector[n_users:]
-            of_items = self._by_user(self.weights * items[self.log.items])
-            of_users = self._by_item(self.weights * users[self.log.users])
+            of_items = self._by_user(lambda at: self.weights(at) * items[self.log.items[at]])
+            of_users = self._by_item(lambda at: self.weights(at) * users[self.log.users[at]])
             product = diagonal * vector + np.concatenate([of_items, of_users])
             return np.asarray(product - masses * (float(masses @ vector) / mass))
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import filled
+from verirec.data.parts import filled, parts_of, shuffled_rows
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.integer[Any]]
@@ -46,17 +47,18 @@ class LabelFolds(NamedTuple):
     @classmethod
     def of(cls, length: int, count: int, random: np.random.Generator) -> LabelFolds:
         """Shuffle the rows: a fold is a stretch of them, and its model is fitted to those after it, then before it."""
-        shuffled = np.arange(length, dtype=np.int32 if length < 2**31 else np.int64)
-        random.shuffle(shuffled)
+        shuffled = shuffled_rows(length, random)
         fold, training = np.empty(length, np.min_scalar_type(count)), []
         for one in range(count):
             start, stop = (length * edge // count for edge in (one, one + 1))
-            fold[shuffled[start:stop]] = one
+            for at in parts_of(stop - start):
+                fold[shuffled[start + at.start : start + at.stop]] = one
             after = shuffled[stop : stop + MOST_ROWS]
             before = shuffled[: min(start, MOST_ROWS - len(after))]
             training.append(np.sort(np.concatenate([after, before])))
         cut = any(len(rows) == MOST_ROWS for rows in training)
-        return cls(fold, training, np.sort(shuffled[:MOST_ROWS]) if cut else None)
+        whole: Numbers | None = np.sort(shuffled[:MOST_ROWS]) if cut else None
+        return cls(each(np.positive, fold, dtype=fold.dtype), training, whole)
 
 
 class Constants(Protocol):

@@ -124,7 +124,8 @@ class LabelModel:
         given = _checked_weights(log, weights)
         given = each(lambda weight, most: weight / most, given, given.max())
         scaled = each(lambda weight, mean: weight / mean, given, given.mean())
-        share = float(np.clip(scaled @ log.labels / scaled.sum(), 1e-3, 1 - 1e-3))
+        liked = sum(float(scaled[part] @ log.labels[part]) for part in parts_of(len(log)))
+        share = float(np.clip(liked / scaled.sum(), 1e-3, 1 - 1e-3))
         fitted = LabelProbabilities(float(logit(share)), np.zeros(log.n_users), np.zeros(log.n_items))
         descend(self, log, scaled, fitted, _residuals(log, scaled, rates), noisy=rates is not None)
         return fitted
@@ -285,7 +286,7 @@ def parts_by_score(scores: Array, ends: Sequence[int], random: np.random.Generat
     """
     inside = np.array([end for end in ends if end < len(scores)], np.int64)
     edges = np.unique(order_statistics(scores, inside)) if inside.size else scores[:0]
-    parts = np.zeros(len(scores), np.min_scalar_type(len(ends)))
+    parts = each(lambda _: 0, scores, dtype=np.min_scalar_type(len(ends)))
     runs = list(parts_of(len(scores)))
     for edge in edges:
         below = sum(int((scores[at] < edge).sum()) for at in runs)

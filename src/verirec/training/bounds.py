@@ -17,12 +17,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import coo_array
 
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import totals_of
 from verirec.exceptions import NoiseRateError
 from verirec.training.correction import NoiseCorrection
-from verirec.training.data import TrainingData
+from verirec.training.data import TrainingData, multiplied
 from verirec.training.losses import SquaredLoss
 from verirec.training.objective import Objective
 
@@ -51,42 +52,55 @@ def least_factor_penalty(log: FeedbackLog, excess: npt.NDArray[Any], rows: float
     """
     if not excess.any():
         return 0.0
-    matrix = coo_array((excess, (log.users, log.items)), shape=(log.n_users, log.n_items)).tocsr()
-    return rows * largest_singular_value(matrix) / log.n_cells
+    return rows * largest_singular_value(log.users, log.items, excess, log.shape) / log.n_cells
 
 
-def largest_singular_value(matrix: Any) -> float:
+def largest_singular_value(
+    users: Positions, items: Positions, values: npt.NDArray[Any], shape: tuple[int, int]
+) -> float:
     r"""Return the largest singular value of a sparse matrix A, by Lanczos' method on :math:`A^\top A`.
 
     Each step multiplies by both and keeps two vectors. The steps' coefficients are a tridiagonal matrix whose largest
     eigenvalue rises towards that of :math:`A^\top A`; it ends when it is one, but for a residual of 1e-3 of it,
     which leaves an error of about the residual's square.
 
+    Parameters
+    ----------
+    users, items, values
+        Rows and columns of what is not 0, and what is there; shape (n,).
+    shape
+        Of A.
+
     Examples
     --------
-    >>> from scipy.sparse import csr_array
-    >>> round(largest_singular_value(csr_array([[3.0, 0.0], [0.0, -2.0]])), 6)
+    >>> round(largest_singular_value(np.array([0, 1]), np.array([0, 1]), np.array([3.0, -2.0]), (2, 2)), 6)
     3.0
     """
-    matrix = matrix.astype(np.float64)
-    transposed = matrix.T
     # Random: a smoother start may have nothing of the largest singular vector.
-    vector = np.random.default_rng(0).normal(size=matrix.shape[1])
+    vector = np.random.default_rng(0).normal(size=shape[1])
     vector /= np.linalg.norm(vector)
     before, beside = np.zeros_like(vector), 0.0
     diagonal: list[float] = []
     besides: list[float] = []
     while True:
-        image = matrix @ vector
-        following = transposed @ image - beside * before
+        image = _product(values, (items, vector), (users, shape[0]))
+        following = _product(values, (users, image), (items, shape[1])) - beside * before
         diagonal.append(float(vector @ following))
         following -= diagonal[-1] * vector
         beside = float(np.linalg.norm(following))
-        values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(besides, -1), UPLO="L")
-        if beside * abs(vectors[-1, -1]) <= _RESIDUAL * values[-1] or len(diagonal) >= _MOST_STEPS:
-            return float(np.sqrt(values[-1]))
+        found, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(besides, -1), UPLO="L")
+        if beside * abs(vectors[-1, -1]) <= _RESIDUAL * found[-1] or len(diagonal) >= _MOST_STEPS:
+            return float(np.sqrt(found[-1]))
         besides.append(beside)
         before, vector = vector, following / beside
+
+
+def _product(
+    values: npt.NDArray[Any], given: tuple[Positions, npt.NDArray[Any]], to: tuple[Positions, int]
+) -> npt.NDArray[np.float64]:
+    """Multiply a vector by a sparse matrix, part by part: nothing as long as its entries is made of them."""
+    places, vector = given
+    return totals_of(to[0], lambda at: values[at] * vector[places[at]], to[1])
 
 
 def penalty_bound(objective: Objective, data: TrainingData, rows: float) -> float:
@@ -114,9 +128,10 @@ def refuse_rates_that_do_not_fit(correction: NoiseCorrection, data: TrainingData
     """
     if correction.bounded or data.log.levels is not None:
         return
-    labels = correction.labels(data.all_rows).cpu()
-    weights = data.weights.cpu() if weighted else torch.ones(len(labels))
-    share = float((weights * labels).sum(dtype=torch.float64) / weights.sum(dtype=torch.float64))
+    labels = data.of_rows(correction.labels).cpu()
+    weights = data.weights.cpu() if weighted else torch.ones(())
+    total = weights.sum(dtype=torch.float64) if weighted else len(labels)
+    share = float(multiplied(weights, labels).sum(dtype=torch.float64) / total)
     # Labels of one class alone may come out beyond the last digit of float32.
     if not -1e-6 <= share <= 1 + 1e-6:
         raise NoiseRateError(

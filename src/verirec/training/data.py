@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,16 @@ import torch
 from torch import Tensor
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import counts, parts_of
 from verirec.exceptions import TrainingError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
-from verirec.scratch import each
+from verirec.scratch import each, long_array
 from verirec.training.logits import BatchLogits
 from verirec.training.sorted_rows import SortedRows
+
+_AT_ONCE: Final = 1 << 20
+"""Rows that are looked up, or worked on, together."""
 
 
 class Batch(NamedTuple):
@@ -113,26 +117,9 @@ class TrainingData:
         return self.log.density
 
     @cached_property
-    def users(self) -> Tensor:
-        """Positions of the rows' users."""
-        return self._tensor(self.log.users, torch.int64)
-
-    @cached_property
-    def items(self) -> Tensor:
-        """Positions of the rows' items."""
-        return self._tensor(self.log.items, torch.int64)
-
-    @cached_property
-    def labels(self) -> Tensor:
-        """0/1, as floats."""
-        return self._tensor(self.log.labels, torch.float32)
-
-    @cached_property
     def weights(self) -> Tensor:
         """1/p of the rows."""
         p, log = self.propensities, self.log
-        if not p.parallel:
-            return self._tensor(1 / p.at(log.users, log.items), torch.float32)
         found = each(lambda users, items: 1 / p.cells(users, items), log.users, log.items, dtype=np.float32)
         return torch.from_numpy(found).to(self.device)
 
@@ -140,14 +127,15 @@ class TrainingData:
     def effective_rows(self) -> float:
         """How many equally weighted rows the rows, weighted by 1/p, are worth: sum(w)^2 / sum(w^2)."""
         weights = self.weights.cpu()  # not every device has double precision
-        return float(weights.sum(dtype=torch.float64) ** 2 / weights.square().sum(dtype=torch.float64))
+        squares = torch.from_numpy(each(np.square, weights.numpy(), dtype=np.float32))
+        return float(weights.sum(dtype=torch.float64) ** 2 / squares.sum(dtype=torch.float64))
 
     @cached_property
     def cold(self) -> tuple[Tensor, Tensor]:
         """Positions of the users and of the items that have no row."""
         log = self.log
-        counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
-        users, items = (self._tensor(np.flatnonzero(count == 0), torch.int64) for count in counts)
+        rows = counts(log.users, log.n_users), counts(log.items, log.n_items)
+        users, items = (self._tensor(np.flatnonzero(count == 0), torch.int64) for count in rows)
         return users, items
 
     def weights_on_grid(self, batch: Batch) -> Tensor:
@@ -167,6 +155,35 @@ class TrainingData:
         none = torch.empty(0, device=self.device)
         users, items, labels = (self._whole(column) for column in (self.log.users, self.log.items, self.log.labels))
         return Batch(none, users, items, labels, self.weights, none, none, self.density)
+
+    def of_rows(self, function: Callable[[Batch], Tensor]) -> Tensor:
+        """Return what a function of a batch, row by row, gives of all rows: part by part, as there may be many.
+
+        Rows are on the last axis; one number for all stays one. On a device of its own memory all are asked at once.
+        """
+        found: Tensor | None = None
+        done = 0
+        for batch in self.row_parts():
+            part = function(batch)
+            if part.ndim == 0 or len(batch.users) == len(self.log):
+                return part
+            if found is None:
+                found = torch.from_numpy(long_array((*part.shape[:-1], len(self.log)), part.numpy().dtype))
+            found[..., done : done + len(batch.users)] = part
+            done += len(batch.users)
+        assert found is not None  # noqa: S101
+        return found
+
+    def row_parts(self) -> Iterator[Batch]:
+        """Return all rows in parts, in their order; on a device of its own memory all at once."""
+        whole = self.all_rows
+        if self.device.type != "cpu" or len(self.log) <= _AT_ONCE:
+            yield whole
+            return
+        for at in parts_of(len(self.log), size=_AT_ONCE):
+            users, items, labels, weights = (one[at] for one in whole[1:5])
+            rows = torch.arange(at.start, at.stop)
+            yield whole._replace(rows=rows, users=users, items=items, labels=labels, weights=weights)
 
     def _whole(self, values: npt.NDArray[Any]) -> Tensor:
         """Return whole numbers as a tensor that shares their memory: nobody writes to it."""
@@ -210,16 +227,53 @@ class TrainingData:
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Return an epoch's batches: every row once, in random order, and a fresh rectangle each."""
         random = self.generator(1, epoch)
-        order = torch.randperm(len(self.log), generator=random).to(self.device)
-        columns = [
-            order,
-            *(column.index_select(0, order) for column in (self.users, self.items, self.labels, self.weights)),
-        ]
+        order = _in_random_order(len(self.log), random)
         height, width = self._rectangle if self.grid_cells else (0, 0)
-        all_users = torch.randint(self.shape[0], (self.steps, height), generator=random)
-        all_items = torch.randint(self.shape[1], (self.steps, width), generator=random)
-        grid_users, grid_items = all_users.to(self.device), all_items.to(self.device)
-        parts = zip(*(column.tensor_split(self.steps) for column in columns), strict=True)
-        for step, (rows, users, items, labels, weights) in enumerate(parts):
-            sides, rectangle = (grid_users[step], grid_items[step]), (all_users[step], all_items[step])
-            yield Batch(rows, users, items, labels, weights, *sides, self.density, rectangle)
+        all_users = _drawn(self.shape[0], (self.steps, height), random)
+        all_items = _drawn(self.shape[1], (self.steps, width), random)
+        for steps in parts_of(self.steps, size=max(1, _AT_ONCE // self.batch_size)):
+            first, last = self._edge(steps.start), self._edge(steps.stop)
+            columns = self._rows(order[first:last])
+            for step in range(steps.start, steps.stop):
+                own = slice(self._edge(step) - first, self._edge(step + 1) - first)
+                rows, users, items, labels, weights = (column[own] for column in columns)
+                rectangle = all_users[step], all_items[step]
+                sides = rectangle[0].to(self.device), rectangle[1].to(self.device)
+                yield Batch(rows, users, items, labels, weights, *sides, self.density, rectangle)
+
+    def _edge(self, step: int) -> int:
+        """Return where the rows of a step begin: the first ones have one more, where not all can have as many."""
+        least, more = divmod(len(self.log), self.steps)
+        return step * least + min(step, more)
+
+    def _rows(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return rows as a batch has them: numbers, users, items, labels and weights."""
+        own = rows.to(self.device)
+        kinds = (torch.int64, torch.int64, torch.float32, torch.float32)
+        looked_up = (one.index_select(0, own).to(kind) for one, kind in zip(self.all_rows[1:5], kinds, strict=True))
+        return own.long(), *looked_up
+
+
+def multiplied(one: Tensor, other: Tensor) -> Tensor:
+    """Return a product of numbers of all rows; in a file, where memory is limited.
+
+    Examples
+    --------
+    >>> multiplied(torch.tensor([1.0, 2.0]), torch.tensor(3.0)).tolist()
+    [3.0, 6.0]
+    """
+    if other.device.type != "cpu":
+        return one * other
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    return torch.mul(one, other, out=torch.from_numpy(long_array(shape, np.float32)))
+
+
+def _in_random_order(count: int, random: torch.Generator) -> Tensor:
+    """Return row numbers in random order: 4 bytes a row, in a file once they are drawn where memory is limited."""
+    rows = torch.randperm(count, generator=random, dtype=torch.int32 if count < 2**31 else torch.int64).numpy()
+    return torch.from_numpy(each(np.positive, rows, dtype=rows.dtype))
+
+
+def _drawn(most: int, shape: tuple[int, int], random: torch.Generator) -> Tensor:
+    """Draw positions of rectangles, as many as an epoch has."""
+    return torch.randint(most, shape, generator=random, out=torch.from_numpy(long_array(shape, np.int64)))

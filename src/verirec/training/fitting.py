@@ -176,13 +176,17 @@ def _check_objective(name: str, objective: Objective, models: Learners) -> None:
 def _check_weights(name: str, objective: Objective, data: TrainingData) -> None:
     """Raise `TrainingError` for weights that rows cannot have."""
     if isinstance(objective, PseudoLabels):
-        weights = objective.row_weights(data.all_rows)
-        right = isinstance(weights, Tensor) and weights.shape in ((), (len(data.log),))
-        if not right or not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
-            got = f"of shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
-            raise TrainingError(
-                f"row_weights of {name} must be a tensor of finite numbers of at least 0, one or one a row; got {got}"
-            )
+        for batch in data.row_parts():
+            _check_weights_of(name, objective.row_weights(batch), len(batch.users))
+
+
+def _check_weights_of(name: str, weights: Any, rows: int) -> None:
+    right = isinstance(weights, Tensor) and weights.shape in ((), (rows,))
+    if not right or not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
+        got = f"of shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
+        raise TrainingError(
+            f"row_weights of {name} must be a tensor of finite numbers of at least 0, one or one a row; got {got}"
+        )
 
 
 def _learners(

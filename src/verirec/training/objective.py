@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from verirec.training.correction import NoiseCorrection
-from verirec.training.data import Batch, TrainingData
+from verirec.training.data import Batch, TrainingData, multiplied
 from verirec.training.learner import Learners
 from verirec.training.losses import LogitLoss
 
@@ -121,7 +121,7 @@ class ImputedLabels:
         """Return one label for all pairs: the mean of the labels, weighted by 1/p, as it is without noise."""
 
         def at(correction: NoiseCorrection) -> Tensor:
-            return correction.without_noise(mean_label(correction.labels(data.all_rows), data.weights))
+            return correction.without_noise(mean_label(data.of_rows(correction.labels), data.weights))
 
         return cls(at(correction), at)
 
@@ -129,7 +129,7 @@ class ImputedLabels:
     def learnt(cls, weights: Callable[[Tensor], Tensor], data: TrainingData, *, uses_propensities: bool) -> Self:
         """Give the weights the mean that 1/p has: g's penalty then means the same everywhere, and on sparse logs."""
         usual = data.weights.mean() if uses_propensities else 1 / data.density
-        own = weights(data.weights).mean()
+        own = data.of_rows(lambda batch: weights(batch.weights)).mean()
         return cls(weights=weights, scale=usual / own if own > 0 else own.new_ones(()))
 
     def on_rows(self, models: Learners, batch: Batch, loss: LogitLoss) -> Tensor:
@@ -221,13 +221,15 @@ class PseudoLabels(Objective):
 
     def target_excess(self, data: TrainingData) -> Tensor:
         """Return what targets, w (r - g) + g or w r, have outside of [0, 1]; for learnt g, by the labels' mean."""
-        batch = data.all_rows
-        labels, weights = self.correction.labels(batch), self.row_weights(batch)
+        labels_of, weights_of = self.correction.labels, self.row_weights
         if self.imputed is None:
-            return _outside(labels) * weights
+            return data.of_rows(lambda batch: _outside(labels_of(batch)) * weights_of(batch))
         constant = self.imputed.constant
-        prior = (mean_label(labels, weights) if constant is None else self.correction.soft(constant)).clamp(0, 1)
-        return _outside(((labels - prior) * weights).add_(prior))
+        if constant is None:
+            prior = mean_label(data.of_rows(labels_of), data.of_rows(weights_of)).clamp(0, 1)
+        else:
+            prior = self.correction.soft(constant).clamp(0, 1)
+        return data.of_rows(lambda batch: _outside(((labels_of(batch) - prior) * weights_of(batch)).add_(prior)))
 
 
 def mean_label(labels: Tensor, weights: Tensor) -> Tensor:
@@ -239,7 +241,7 @@ def mean_label(labels: Tensor, weights: Tensor) -> Tensor:
     0.75
     """
     total = weights.sum() if weights.ndim else weights * labels.shape[-1]
-    weighted = weights * labels
+    weighted = multiplied(weights, labels)
     return (weighted.sum() if labels.ndim == 1 else weighted.sum(-1, keepdim=True)) / total
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csr_array
 from scipy.special import expit
 from torch import Tensor
 
 from verirec.data.ids import IdMap
+from verirec.data.pair_keys import Keys
 from verirec.exceptions import ParameterError
 from verirec.models import FactorModel, Model
 from verirec.training.threads import one_thread
@@ -89,7 +89,7 @@ class Recommendations:
 
 
 def top_items(
-    model: Model, users: npt.NDArray[Any], n_items: int, k: int, rated: csr_array | None
+    model: Model, users: npt.NDArray[Any], n_items: int, k: int, rated: Keys
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Find each user's k best items among those not rated; ties go to the first item.
 
@@ -100,7 +100,7 @@ def top_items(
     users
         Positions, shape (n,).
     rated
-        What to leave out, shape (n_users, n_items).
+        What to leave out, by `cell_keys`, in ascending order.
     """
     positions, scores = np.empty((len(users), k), np.int64), np.empty((len(users), k), np.float32)
     by_product = isinstance(model, FactorModel) and model.dim and model.covariates is None
@@ -113,9 +113,8 @@ def top_items(
             part = slice(start, start + height)
             with torch.no_grad():
                 block = scorer.block(part)
-                if rated is not None:
-                    rows, items = (torch.as_tensor(side.astype(np.int64)) for side in rated[users[part]].nonzero())
-                    block[rows, items] = -torch.inf
+                if len(rated):
+                    block[_places(rated, users[part], n_items)] = -torch.inf
                 best, where = first_best(block, k)
                 where[torch.isneginf(best)] = -1
                 positions[part], scores[part] = where.numpy(), scorer.logits(best, part).numpy()
@@ -127,6 +126,15 @@ def top_items(
     with one_thread(), ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
     return positions, scores
+
+
+def _places(rated: Keys, users: npt.NDArray[Any], n_items: int) -> tuple[Tensor, Tensor]:
+    """Return rows and columns of the pairs of some users, one after the other."""
+    keys = users.astype(np.int64) * n_items
+    starts, stops = np.searchsorted(rated, keys), np.searchsorted(rated, keys + n_items)
+    lines = np.repeat(np.arange(len(users)), stops - starts)
+    own = np.concatenate([rated[start:stop] for start, stop in zip(starts, stops, strict=True)])
+    return torch.from_numpy(lines), torch.from_numpy(own % n_items)
 
 
 class _AnyModel:

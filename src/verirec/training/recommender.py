@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csr_array
 
 from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import check_scale
+from verirec.data.pair_keys import NO_PAIRS, Keys, keys_of, union
 from verirec.data.pair_sketch import PairSketch, known_pairs
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
@@ -204,12 +204,11 @@ class Recommender:
         scores[found] = self.head.values(scores[found].astype(np.float64))
         return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores, "stars")
 
-    def _rated(self, exclude: FeedbackLog | None) -> csr_array | None:
+    def _rated(self, exclude: FeedbackLog | None) -> Keys:
         if exclude is None:
-            return None
+            return NO_PAIRS
         checked_log(exclude, levels=True)
-        users, items = known_pairs(exclude, self.user_ids, self.item_ids)
-        return csr_array((np.ones(len(users), bool), (users, items)), shape=self.shape)
+        return union(keys_of(*known_pairs(exclude, self.user_ids, self.item_ids), self.shape[1]))
 
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:
         """Return the k items most like one, by the cosine of their factors; itself is left out."""

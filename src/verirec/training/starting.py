@@ -207,10 +207,10 @@ class FactorsAlone(NamedTuple):
         if not factors or settings.constants or settings.exposure_covariates != "none":
             return None
         if isinstance(objective, PseudoLabels):
-            weights = objective.row_weights(data.all_rows)
+            weights = data.of_rows(objective.row_weights)
         else:
             weights = data.weights if settings.uses_propensities else data.weights.new_full((), 1 / data.density)
-        labels = objective.correction.labels(data.all_rows).cpu().double()
+        labels = data.of_rows(objective.correction.labels).cpu().double()
         return cls(data.log, weights.cpu().double().expand_as(labels).numpy(), labels.numpy())
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from scipy.sparse import csr_array
-
-from verirec.data.cells import pair_positions
+from verirec.data.cells import cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.pair_keys import Keys, among, keys_of
 from verirec.estimation.calibration import level_by_survey
 from verirec.estimation.curves import PlattCurve
 from verirec.estimation.inputs import Rates
@@ -24,7 +22,7 @@ FEW_WORTH: Final = 100.0
 
 
 def level_of(
-    model: Model, shape: tuple[int, int], survey: SurveySample, trained_on: csr_array | None, rates: Rates | None
+    model: Model, shape: tuple[int, int], survey: SurveySample, trained_on: Keys, rates: Rates | None
 ) -> PlattCurve:
     """Find the curve that puts a model's logits right.
 
@@ -35,7 +33,7 @@ def level_of(
     survey
         True labels of random pairs.
     trained_on
-        Pairs to leave out, shape (n_users, n_items).
+        Pairs to leave out, by `cell_keys`, in ascending order.
     rates
         Noise rates, for a noisy survey.
     """
@@ -54,19 +52,16 @@ def level_of(
 def check_survey(survey: SurveySample, log: FeedbackLog, *, has_rates: bool) -> None:
     """Raise, before any training, what would be raised after it."""
     checked_log(log)
-    logged = csr_array((np.ones(len(log), bool), (log.users, log.items)), shape=log.shape)
-    _checked_worth(_untrained(survey, log.shape, logged))
+    _checked_worth(_untrained(survey, log.shape, keys_of(log.users, log.items, log.n_items)))
     if survey.noisy and not has_rates:
         raise SurveyError("a noisy survey needs noise rates to be corrected with: noise_rates=...")
 
 
-def _untrained(survey: SurveySample, shape: tuple[int, int], trained_on: csr_array | None) -> SurveySample:
+def _untrained(survey: SurveySample, shape: tuple[int, int], trained_on: Keys) -> SurveySample:
     """Return the part of a survey that is not of these pairs."""
     check_of_all(survey)
     users, items = pair_positions(survey.users, survey.items, shape)
-    if trained_on is None:
-        return survey
-    free = ~np.asarray(trained_on[users, items]).ravel().astype(bool)
+    free = ~among(cell_keys(users, items, shape[1]), trained_on)
     if not free.any():
         raise SurveyError(f"all {len(survey):,} surveyed pairs were trained on: none is left to calibrate by")
     return survey if free.all() else survey.select(free)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.estimation.planning.logged_pairs import LoggedDesign
+from verirec.estimation.planning.drawing import inclusion_probabilities
+from verirec.estimation.planning.logged_pairs import LoggedDesign, RowErrors
+from verirec.estimation.planning.size_classes import SizeClasses
 from verirec.estimation.planning.splitting import Prices
 
 
@@ -26,9 +28,22 @@ def test_the_expected_half_width_is_the_one_reported(rates):
     assert np.mean(reported) == pytest.approx(np.mean(expected), rel=0.2)
 
 
+def errors_of(squares):
+    return RowErrors(np.eye(1), np.sqrt(np.atleast_2d(squares)), np.ones(np.shape(squares)[-1]))
+
+
+@pytest.mark.parametrize("count", [1, 50, 3_000, 60_000, 199_999, 200_000])
+def test_what_classes_of_rows_leave_open_is_what_the_rows_leave(count):
+    random = np.random.default_rng(0)
+    sizes, errors = 0.1 + random.exponential(size=200_000) ** 3, random.exponential(size=(3, 200_000))
+    found = SizeClasses.of(sizes, lambda at: errors[:, at]).unasked(count)
+    chances = inclusion_probabilities(sizes, count)
+    np.testing.assert_allclose(found, errors @ (1 / chances - 1), rtol=1e-4, atol=1e-6 * errors.sum())
+
+
 def test_the_formula_by_hand():
     """Two rows whose errors are 1 and 9: of one audit, chances are a quarter and three quarters, but for the tenth."""
-    design = LoggedDesign(np.array([0.5]), np.array([[1.0, 9.0]]), vr.NoiseRates(0.1, 0.1))
+    design = LoggedDesign(np.array([0.5]), errors_of([1.0, 9.0]), vr.NoiseRates(0.1, 0.1))
     sizes = 0.1 + 0.9 * np.array([0.5, 1.5])
     np.testing.assert_allclose(design.probabilities(1), sizes / 2)
     assert design.variances(1) == pytest.approx(0.5 + (2 / sizes[0] - 1) + 9 * (2 / sizes[1] - 1))
@@ -38,7 +53,7 @@ def test_the_formula_by_hand():
 
 def test_a_budget_is_split_by_what_either_kind_buys():
     """Logged pairs are cheap at first, and then leave what the log leaves open; random ones always gain."""
-    logged = LoggedDesign(np.array([1e-4]), np.full((1, 1_000), 1e-6), vr.NoiseRates(0.1, 0.1))
+    logged = LoggedDesign(np.array([1e-4]), errors_of(np.full(1_000, 1e-6)), vr.NoiseRates(0.1, 0.1))
     prices = Prices(np.array([2.0]), logged, 1_000)
     few, many = prices.split(100), prices.split(100_000)
     assert (few.logged, few.random) == (100, 0)
@@ -54,7 +69,7 @@ def test_a_budget_is_split_by_what_either_kind_buys():
 
 
 def test_the_smallest_budget_that_is_enough_is_found():
-    logged = LoggedDesign(np.array([1e-4]), np.full((1, 1_000), 1e-6), vr.NoiseRates(0.1, 0.1))
+    logged = LoggedDesign(np.array([1e-4]), errors_of(np.full(1_000, 1e-6)), vr.NoiseRates(0.1, 0.1))
     for wanted in (0.01, 1e-3, 1e-4):
         prices = Prices(np.array([2.0]), logged, 1_000)
         split = prices.reach(wanted)

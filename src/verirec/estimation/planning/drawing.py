@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import totals
+from verirec.data.parts import parts_of, totals
+from verirec.scratch import each, long_array, those
 
 Array = npt.NDArray[np.float64]
 
@@ -27,13 +28,14 @@ def inclusion_probabilities(sizes: Array, count: float) -> Array:
     >>> inclusion_probabilities(np.array([1.0, 1.0, 2.0]), 2).tolist()
     [0.5, 0.5, 1.0]
     """
-    certain = np.zeros(len(sizes), bool)
+    certain = each(np.zeros_like, sizes, dtype=bool)
     while True:
-        rest = float(sizes[~certain].sum())
-        found = np.where(certain, 1.0, sizes * ((count - certain.sum()) / rest if rest > 0 else 0.0))
-        above = (found > 1) & ~certain
+        rest = float(those(sizes, each(np.logical_not, certain, dtype=bool)).sum())
+        factor = (count - np.count_nonzero(certain)) / rest if rest > 0 else 0.0
+        found = each(lambda size, sure, by: np.where(sure, 1.0, size * by), sizes, certain, factor)
+        above = each(lambda chance, sure: (chance > 1) & ~sure, found, certain, dtype=bool)
         if not above.any():
-            return np.asarray(found)
+            return found
         certain |= above
 
 
@@ -61,9 +63,20 @@ def draw(probabilities: Array, count: int, random: np.random.Generator) -> npt.N
     """
     if count == 0:
         return np.empty(0, np.int64)
-    uniform = random.random(len(probabilities))
-    ranks = uniform / (1 - uniform) * (1 - probabilities) / probabilities
-    return random.permutation(np.argpartition(ranks, count - 1)[:count])
+    ranks = random.random(out=long_array(len(probabilities)))
+    ranks = each(lambda uniform, p: uniform / (1 - uniform) * (1 - p) / p, ranks, probabilities)
+    return random.permutation(_smallest(ranks, count))
+
+
+def _smallest(values: Array, count: int) -> npt.NDArray[np.integer[Any]]:
+    """Return the places of the smallest values, so many; part by part, as there may be as many as a log has rows."""
+    places: npt.NDArray[np.integer[Any]] = np.empty(0, np.int64)
+    for part in parts_of(len(values)):
+        # Of a single part, as NumPy has them.
+        places = np.concatenate([places, np.arange(part.start, part.stop)])
+        if len(places) >= count:
+            places = places[np.argpartition(values[places], count - 1)[:count]]
+    return places
 
 
 def draw_one_each(

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import number_array, whole_number
-from verirec.data.cells import Positions, cell_keys
+from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.label_studio import label_studio_tasks
+from verirec.data.pair_keys import places_in
 from verirec.exceptions import AuditError, DataError, ParameterError, SurveyError
 from verirec.nuisance.noise_rates import AuditSample
 from verirec.nuisance.surveys import SurveySample
@@ -125,8 +126,8 @@ class LabelPlan:
 
     def _rows(self) -> npt.NDArray[np.int64]:
         """Return the log's rows of the logged pairs."""
-        asked = cell_keys(self.users[self.logged], self.items[self.logged], self.log.n_items)
-        return np.searchsorted(cell_keys(self.log.users, self.log.items, self.log.n_items), asked)
+        rows, _ = places_in(self.users[self.logged], self.items[self.logged], self.log.users, self.log.items)
+        return rows
 
     def audit(self, true_labels: npt.ArrayLike) -> AuditSample:
         """Return the audit of the logged pairs, with their probabilities.

@@ -30,6 +30,7 @@ from scipy.special import expit, stdtr, stdtrit
 
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.pair_keys import pairs_of
 from verirec.data.parts import totals
 from verirec.estimation.inputs import Rates, refuse_weights
 from verirec.estimation.intervals import Estimate
@@ -132,7 +133,7 @@ class DeltaLine:
         """Find delta, from a survey of a target and the log beside it; or say why it cannot be found."""
         refuse_weights(log, [NAME])
         own = self_selected(log)
-        own = own.select(np.flatnonzero(target.holds(own.users, own.items)))
+        own = own.select(target.holds(own.users, own.items))
         liked = int(own.labels.sum())
         if min(liked, len(own) - liked) < 1:
             raise SurveyError(
@@ -295,7 +296,7 @@ def _places(target: Target, users: Positions) -> Positions:
 
 def _selection(own: FeedbackLog, target: Target, liked: LabelProbabilities, delta: float) -> TiltedSelection:
     shape = len(target.users), target.shape[1]
-    who, what = np.divmod(target.left_out, target.shape[1])
+    who, what = pairs_of(target.left_out, target.shape[1])
     pairs = _places(target, who), what
     return TiltedSelection.fit(_places(target, own.users), own.items, shape, liked, delta, pairs)
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import Positions, cell_keys, checked_positions
+from verirec.data.cells import Positions, checked_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import check_scale
+from verirec.data.pair_keys import places_in
 from verirec.data.parts import totals
 from verirec.data.splits import split_unbiased
 from verirec.estimation.inputs import KnownNoise
@@ -209,7 +210,7 @@ def draws_of(
     clusters = _clusters_of(kept, log.n_items) if of_all else own_clusters(kept)
     n_levels, noise = None if log.levels is None else len(log.levels), rates if kept.noisy else None
     labels = corrected(kept.labels, n_levels, noise, kept.users, kept.items, log=log.fingerprint)
-    logged = np.isin(_keys(kept, target), cell_keys(own.users, own.items, target.shape[1]))
+    _, logged = places_in(kept.users, kept.items, own.users, own.items)
     facts: dict[str, Any] = {
         "surveyed": len(kept),
         "left_out": len(survey) - len(kept),
@@ -234,8 +235,7 @@ def draws_of(
         refuse_part(kept, clusters, len(target))
         # Rows that were shown at random are the log's own, and no pair is in a log twice.
         if not kept.shown and (
-            len(own) == len(log)
-            or not np.isin(_keys(kept, target), cell_keys(log.users, log.items, target.shape[1])).all()
+            len(own) == len(log) or not places_in(kept.users, kept.items, log.users, log.items)[1].all()
         ):
             _refuse_logged(found, target, own)
         _warn_of_activity(found, target, own)
@@ -302,10 +302,6 @@ def with_audit(draws: Draws, audited: AuditedRows, target: Target, log: Feedback
         logged.astype(np.int64),
         draws.groups,
     )
-
-
-def _keys(survey: SurveySample, target: Target) -> npt.NDArray[np.int64]:
-    return cell_keys(survey.users, survey.items, target.shape[1])
 
 
 def _refuse_logged(draws: Draws, target: Target, log: FeedbackLog) -> None:

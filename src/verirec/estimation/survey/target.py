@@ -13,8 +13,11 @@ import numpy.typing as npt
 from verirec.data.cells import Positions, cell_keys, pair_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
+from verirec.data.pair_keys import NO_PAIRS, among, keys_of, pairs_of, union
+from verirec.data.parts import parts_of
 from verirec.estimation.unobserved import BLOCK_CELLS
 from verirec.exceptions import ParameterError, SurveyError
+from verirec.scratch import each, those
 
 Array = npt.NDArray[np.float64]
 Moments = Callable[[Positions, Positions], list[Array]]
@@ -43,14 +46,14 @@ class Target:
 
     shape: tuple[int, int]
     frame: npt.NDArray[np.int32] | None = None
-    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    left_out: npt.NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
 
     @classmethod
     def of(cls, shape: tuple[int, int], frame: npt.NDArray[np.int32] | None, exclude: Any = None) -> Target:
         """Leave pairs out of a frame: those of a log, of (users, items), or of several such."""
-        keys = np.unique(excluded_keys(exclude, shape))
+        keys = excluded_keys(exclude, shape)
         if frame is not None:
-            keys = keys[np.isin(keys // shape[1], frame)]
+            keys = those(keys, each(lambda some: np.isin(some // shape[1], frame), keys, dtype=bool))
         target = cls(shape, frame, keys)
         if len(target) == 0:
             raise SurveyError("exclude leaves no pair to speak of: it has all pairs of the surveyed users")
@@ -65,9 +68,11 @@ class Target:
         return (self.shape[0] if self.frame is None else len(self.frame)) * self.shape[1] - len(self.left_out)
 
     def holds(self, users: Positions, items: Positions) -> npt.NDArray[np.bool_]:
-        """Tell which pairs are in it."""
-        keys = cell_keys(users, items, self.shape[1])
-        inside = ~_contains(self.left_out, keys)
+        """Tell which pairs are in it; shape (n,)."""
+        return each(self._holds, users, items, dtype=bool)
+
+    def _holds(self, users: Positions, items: Positions) -> npt.NDArray[np.bool_]:
+        inside = ~among(cell_keys(users, items, self.shape[1]), self.left_out)
         return inside if self.frame is None else inside & np.isin(users, self.frame)
 
     @cached_property
@@ -98,8 +103,8 @@ class Target:
             return np.array(sums(self.users[block[0]][:, None], block[1][None, :]))
 
         total = sum(part for _, part in self.grid.map_blocks(visit, parallel=parallel))
-        if len(self.left_out):
-            total = total - np.array(sums(*np.divmod(self.left_out, self.shape[1])))
+        for part in parts_of(len(self.left_out)):
+            total = total - np.array(sums(*pairs_of(self.left_out[part], self.shape[1])))
         return np.asarray(total / len(self))
 
     def sample(self, size: int, random: np.random.Generator) -> tuple[Positions, Positions]:
@@ -114,20 +119,23 @@ class Target:
 
 
 def excluded_keys(exclude: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """Return the pairs to leave out: of a log, of (users, items), or of a sequence of such; none for `None`."""
+    """Return the pairs to leave out: of a log, of (users, items), or of a sequence of such; none for `None`.
+
+    Each once and in ascending order.
+    """
     if exclude is None:
-        return np.empty(0, np.int64)
+        return NO_PAIRS
     if isinstance(exclude, FeedbackLog):
         if exclude.shape != shape:
             raise ParameterError(f"exclude must be of the log's grid, {shape}; got a log of {exclude.shape}")
-        return cell_keys(exclude.users, exclude.items, shape[1])
+        return keys_of(exclude.users, exclude.items, shape[1])
     if not isinstance(exclude, Sequence) or isinstance(exclude, str):
         raise ParameterError(f"exclude must be a FeedbackLog or (users, items); got {type(exclude).__name__}")
     if exclude and all(isinstance(part, FeedbackLog | tuple) for part in exclude):
-        return np.concatenate([excluded_keys(part, shape) for part in exclude])
+        return union(*(excluded_keys(part, shape) for part in exclude))
     if len(exclude) != 2:
         raise ParameterError(f"exclude must be a FeedbackLog or (users, items); got {len(exclude)} parts")
-    return cell_keys(*pair_positions(exclude[0], exclude[1], shape), shape[1])
+    return union(keys_of(*pair_positions(exclude[0], exclude[1], shape), shape[1]))
 
 
 def training_rows(exclude: Any, shape: tuple[int, int]) -> int:
@@ -138,16 +146,4 @@ def training_rows(exclude: Any, shape: tuple[int, int]) -> int:
     if isinstance(exclude, FeedbackLog):
         return len(exclude)
     logs = [part for part in exclude if isinstance(part, FeedbackLog)] if isinstance(exclude, Sequence) else []
-    return len(np.unique(excluded_keys(logs, shape))) if logs else 0
-
-
-def _contains(sorted_keys: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    if len(sorted_keys) == 0:
-        return np.zeros(keys.shape, bool)
-    # In order, so that neighbours are looked up one after the other: the keys may be a long file.
-    order = np.argsort(keys)
-    wanted = keys[order]
-    found = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
-    inside = np.empty(keys.shape, bool)
-    inside[order] = sorted_keys[found] == wanted
-    return inside
+    return len(excluded_keys(logs, shape)) if logs else 0

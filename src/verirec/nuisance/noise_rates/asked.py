@@ -11,6 +11,7 @@ from verirec.checks import number_array
 from verirec.data.cells import IDS_HINT, Positions, cell_keys, checked_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import Levels, checked_labels
+from verirec.data.pair_keys import places_in
 from verirec.exceptions import AuditError, DataError, EmptyLogError, NoiseRateWarning, ReaskError, warn_caller
 
 Array = npt.NDArray[np.float64]
@@ -93,14 +94,12 @@ def find_rows(words: Wording, users: Positions, items: Positions, log: FeedbackL
         raise EmptyLogError(f"{words.one} needs a log with rows; it has none")
     checked_positions(f"the {words.name}'s users", users, log.n_users)
     checked_positions(f"the {words.name}'s items", items, log.n_items)
-    logged = cell_keys(log.users, log.items, log.n_items)
     asked = cell_keys(users, items, log.n_items)
     if len(np.unique(asked)) < len(asked):
         raise words.error(
             f"{words.one} must name each pair once; {len(asked):,} rows name {len(np.unique(asked)):,} pairs"
         )
-    found = np.minimum(np.searchsorted(logged, asked), len(logged) - 1)
-    inside = logged[found] == asked
+    found, inside = places_in(users, items, log.users, log.items)
     if not inside.any():
         raise words.error(
             f"none of the {len(asked):,} {words.asked} pairs is in the log: they say nothing of its noise"

@@ -11,6 +11,8 @@ from scipy.special import ndtri
 
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.pair_keys import places_in
+from verirec.data.parts import counts
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import (
     AuditError,
@@ -24,10 +26,11 @@ from verirec.losses.noise_rates import AuditOrigin, checked_groups
 from verirec.nuisance.noise_rates.direct import chance_of_audit, direct_rates, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Rates, joint_rates, truly_positive
 from verirec.nuisance.noise_rates.samples import AuditedRows, AuditSample
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, Strata, score_rows, sort_into_strata, strata_there
 from verirec.nuisance.noise_rates.tails import weak_separability_test
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each, those
 
 Array = npt.NDArray[np.float64]
 
@@ -115,28 +118,28 @@ class AuditNoiseRates:
         if propensities is not None:
             propensities = as_propensities(propensities, log)
             if propensities.depends_on_label:
-                weights = 1 / propensities.at(log.users, log.items)
-        strata = np.zeros(len(log), np.int64)
+                weights = each(lambda p: 1 / p, propensities.at(log.users, log.items))
+        strata: Strata = np.broadcast_to(np.int8(0), len(log))
         if self.method == "joint":
             count, random = whole_number("strata", self.strata), as_generator(self.random_state)
             score = score_rows(log, propensities, scores, folds=self.folds, random=random)
             strata = sort_into_strata(score, count, random)
         if self.user_groups is None and self.item_groups is None:
-            return self._rates(log, strata, (np.arange(len(log)), audited), weights, "")
+            return self._rates(log, strata, audited, weights, "")
         return self._by_group(log, strata, audited, weights)
 
     def _rates(
         self,
         log: FeedbackLog,
-        strata: npt.NDArray[np.int64],
-        part: tuple[npt.NDArray[np.int64], AuditedRows],
+        strata: Strata,
+        audited: AuditedRows,
         weights: Array | None,
         where: str,
+        origin: FeedbackLog | None = None,
     ) -> NoiseRates:
-        """Estimate the rates of some of a log's rows: (these, the audited ones among them)."""
-        inside, audited = part
+        """Estimate the rates of a log's rows, which may be a part of another log's, their origin."""
         rows, true_labels, _ = audited
-        labels, strata = log.labels[inside], strata[inside]
+        labels = log.labels
         _refuse_one_class(true_labels, where)
         if min(self._shares(labels, rows)) == 0:
             warn_caller(
@@ -144,8 +147,7 @@ class AuditNoiseRates:
                 "intervals are too short",
                 NoiseRateWarning,
             )
-        own = None if weights is None else weights[inside]
-        rho01, rho10, covariance, facts = self._estimated(labels, strata, audited, own)
+        rho01, rho10, covariance, facts = self._estimated(labels, strata, audited, weights)
         for which, rate in (("rho01", rho01), ("rho10", rho10)):
             if rate < 1e-6:
                 warn_caller(
@@ -161,34 +163,34 @@ class AuditNoiseRates:
                 f"{half_width:.2f} to either side; plan_labels tells how many more pairs it takes",
                 SmallAuditWarning,
             )
-        rates = NoiseRates(rho01, rho10, covariance, self._origin(log, labels, rows), facts)
+        rates = NoiseRates(rho01, rho10, covariance, self._origin(origin or log, labels, rows), facts)
         if self.method == "joint" and facts["agreement"] < UNLIKELY:
             shares = direct_rates(labels[rows], true_labels, 1 / audited.probabilities).rates
             facts |= _warn_of_disagreement(rates, shares, None if where else log, where)
         return rates
 
     def _estimated(
-        self, labels: npt.NDArray[np.int8], strata: npt.NDArray[np.int64], audited: AuditedRows, weights: Array | None
+        self, labels: npt.NDArray[np.int8], strata: Strata, audited: AuditedRows, weights: Array | None
     ) -> Rates:
         """Return rates, covariance and facts, by either method; the joint one is held against the direct one."""
         rows, true_labels, probabilities = audited
-        each = np.ones(len(rows)) if weights is None else weights[rows]
+        own = np.ones(len(rows)) if weights is None else weights[rows]
         if self.method == "direct":
-            direct = direct_rates(labels[rows], true_labels, each / probabilities)
+            direct = direct_rates(labels[rows], true_labels, own / probabilities)
             (first, second), (positives, negatives) = direct.variances, direct.rows
             facts = {"positives": positives, "negatives": negatives}
             return (*direct.rates, ((first, 0.0), (0.0, second)), facts)
-        within = weights_within(strata[rows] * 2 + labels[rows], probabilities)
+        within = weights_within(strata[rows].astype(np.int64) * 2 + labels[rows], probabilities)
         counts = AuditCounts.of(labels, strata, rows, true_labels, weights, within)
         rho01, rho10, covariance, facts = joint_rates(counts)
         if weights is not None:
             # Unequal weights are worth fewer rows (Kish).
-            (a, b), (_, d) = np.array(covariance) * float((weights**2).mean()) / float(weights.mean()) ** 2
+            (a, b), (_, d) = np.array(covariance) * float(each(np.square, weights).mean()) / float(weights.mean()) ** 2
             covariance = ((a, b), (b, d))
-        _, which = np.unique(strata, return_inverse=True)
+        which = np.searchsorted(strata_there(strata), strata[rows])
         shares = np.asarray(facts.pop("shares"), np.float64)
-        q = truly_positive(rho01, rho10, shares, which[rows], labels[rows])
-        agreement = chance_of_audit(labels[rows], true_labels, q, each * within)
+        q = truly_positive(rho01, rho10, shares, which, labels[rows])
+        agreement = chance_of_audit(labels[rows], true_labels, q, own * within)
         return rho01, rho10, covariance, facts | {"agreement": agreement}
 
     @staticmethod
@@ -199,12 +201,12 @@ class AuditNoiseRates:
     @staticmethod
     def _shares(labels: npt.NDArray[np.int8], rows: npt.NDArray[np.int64]) -> list[float]:
         """Return the audited share of the negative labels, and of the positive ones."""
-        return [float((labels[rows] == label).sum() / max((labels == label).sum(), 1)) for label in (0, 1)]
+        return (counts(labels[rows], 2) / np.maximum(counts(labels, 2), 1)).tolist()  # type: ignore[no-any-return]
 
     def _by_group(
         self,
         log: FeedbackLog,
-        strata: npt.NDArray[np.int64],
+        strata: Strata,
         audited: AuditedRows,
         weights: Array | None,
     ) -> GroupedNoiseRates:
@@ -215,15 +217,19 @@ class AuditNoiseRates:
         groups = checked_groups(name, self.user_groups if by_user else self.item_groups, 2**31)
         if len(groups) != size:
             raise ParameterError(f"{name} must have {size:,} entries, one a position; got {len(groups):,}")
-        of_row = groups[log.users if by_user else log.items]
         rates = []
         for group in range(int(groups.max()) + 1):
-            inside, asked = np.flatnonzero(of_row == group), of_row[audited.rows] == group
+            inside = each(
+                lambda own, group: groups[own] == group, log.users if by_user else log.items, group, dtype=bool
+            )
+            asked = inside[audited.rows]
             if not asked.any():
                 raise AuditError(f"group {group} has no audited pair")
-            part = AuditedRows(*(values[asked] for values in audited))
-            part = part._replace(rows=np.searchsorted(inside, part.rows))
-            rates.append(self._rates(log, strata, (inside, part), weights, f" in group {group}"))
+            part, own = log.select(inside), AuditedRows(*(values[asked] for values in audited))
+            rows, _ = places_in(log.users[own.rows], log.items[own.rows], part.users, part.items)
+            of_part = None if weights is None else those(weights, inside)
+            where = f" in group {group}"
+            rates.append(self._rates(part, those(strata, inside), own._replace(rows=rows), of_part, where, log))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 

@@ -22,9 +22,10 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import AuditError, LabelError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, Strata, score_rows, sort_into_strata, table_of
 from verirec.nuisance.noise_rates.tails import REGION_QUANTILE, look_at_tails, refuse_too_few, region_of
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each, rows_where
 
 Array = npt.NDArray[np.float64]
 
@@ -108,8 +109,7 @@ def design_audit(
     else:
         guesses = [guess]
     of_row = sort_into_strata(score, count, of_folds)
-    cells = of_row * 2 + log.labels
-    inventory = np.bincount(cells, minlength=2 * (int(of_row.max()) + 1)).astype(float)
+    inventory = table_of(of_row, log.labels, 2).ravel()
     reach = float(ndtri((1 + confidence) / 2))
     information = _Information.of(inventory, guesses)
     wanted = None if half_width is None else (half_width / reach) ** 2
@@ -119,22 +119,24 @@ def design_audit(
         rows = random.choice(len(log), round(asked.sum()), replace=False)
         probabilities = np.full(len(rows), len(rows) / len(log))
     else:
-        rows = random.permutation(_of_cells(cells, asked, random))
-        probabilities = (asked / np.maximum(inventory, 1))[cells[rows]]
+        rows = random.permutation(_of_cells(of_row, log.labels, asked, random))
+        probabilities = (asked / np.maximum(inventory, 1))[of_row[rows].astype(np.int64) * 2 + log.labels[rows]]
     half_widths = reach * np.sqrt(variances)
     simple = information.simple(variances.max() if wanted is None else wanted)
     return AuditDesign(rows, probabilities, (float(half_widths[0]), float(half_widths[1])), simple, tuple(guesses))
 
 
-def _of_cells(cells: npt.NDArray[Any], asked: Array, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw so many rows of each cell."""
-    return np.concatenate(
-        [
-            random.choice(np.flatnonzero(cells == cell), int(count), replace=False)
-            for cell, count in enumerate(asked)
-            if count > 0
-        ]
-    )
+def _of_cells(
+    strata: Strata, labels: npt.NDArray[Any], asked: Array, random: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Draw so many rows of each cell, stratum by stratum."""
+    drawn = []
+    for cell, count in enumerate(asked):
+        if count > 0:
+            stratum, label = divmod(cell, 2)
+            inside = each(lambda of, r, s, one: (of == s) & (r == one), strata, labels, stratum, label, dtype=bool)
+            drawn.append(random.choice(rows_where(inside), int(count), replace=False))
+    return np.concatenate(drawn)
 
 
 def likely_rates(region: NoiseRegion) -> list[NoiseRates]:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from verirec.exceptions import NoiseRateWarning, warn_caller
 from verirec.nuisance.noise_rates.direct import AT_LEAST, share_variance
+from verirec.nuisance.noise_rates.strata import Strata, strata_there, table_of
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 Covariance = tuple[tuple[float, float], tuple[float, float]]
@@ -45,22 +47,23 @@ class AuditCounts:
     def of(
         cls,
         labels: npt.NDArray[np.int8],
-        strata: npt.NDArray[np.int64],
+        strata: Strata,
         rows: npt.NDArray[np.int64],
         true_labels: npt.NDArray[np.int8],
         weights: Array | None = None,
         audit_weights: Array | None = None,
     ) -> AuditCounts:
         """Count a log's rows, each as often as its weight says; `rows` are the audited ones, with weights of theirs."""
-        each = np.ones(len(labels)) if weights is None else weights / weights.mean()
-        used, strata = np.unique(strata, return_inverse=True)
-        both = np.zeros((len(used), 2, 2))
-        counted = each[rows] if audit_weights is None else each[rows] * audit_weights
+        if weights is not None:
+            weights = each(lambda one, mean: one / mean, weights, weights.mean())
+        by_label = table_of(strata, labels, 2, weights)
+        own = np.ones(len(rows)) if weights is None else weights[rows]
+        both = np.zeros((len(by_label), 2, 2))
+        counted = own if audit_weights is None else own * audit_weights
         np.add.at(both, (strata[rows], labels[rows], true_labels), counted)
-        by_label = np.zeros((len(used), 2))
-        np.add.at(by_label, (strata, labels), each)
-        np.subtract.at(by_label, (strata[rows], labels[rows]), each[rows])
-        by_label = np.maximum(by_label, 0.0)
+        np.subtract.at(by_label, (strata[rows], labels[rows]), own)
+        used = strata_there(strata)
+        by_label, both = np.maximum(by_label, 0.0)[used], both[used]
         return cls(by_label[:, 1], by_label[:, 0], both)
 
     @property
@@ -106,9 +109,7 @@ def joint_rates(counts: AuditCounts) -> Rates:
     return rho01, rho10, _inverse_information(counts, rho01, rho10, share), facts
 
 
-def truly_positive(
-    rho01: float, rho10: float, share: Array, strata: npt.NDArray[np.int64], labels: npt.NDArray[np.int8]
-) -> Array:
+def truly_positive(rho01: float, rho10: float, share: Array, strata: Strata, labels: npt.NDArray[np.int8]) -> Array:
     """Return the probability that rows are truly positive, given their label and their stratum's share of positives.
 
     Examples

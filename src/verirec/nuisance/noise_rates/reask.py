@@ -20,9 +20,10 @@ from verirec.nuisance.noise_rates.direct import chance_of_audit, weights_within
 from verirec.nuisance.noise_rates.joint import AuditCounts, Covariance, truly_positive
 from verirec.nuisance.noise_rates.repeated import RepeatedRates, repeated_rates
 from verirec.nuisance.noise_rates.second_answers import ReaskSample
-from verirec.nuisance.noise_rates.strata import FOLDS_SEED, score_rows, sort_into_strata
+from verirec.nuisance.noise_rates.strata import FOLDS_SEED, Strata, score_rows, sort_into_strata, table_of
 from verirec.nuisance.propensities import Propensities, as_propensities
 from verirec.randomness import RandomState, as_generator
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -97,21 +98,21 @@ class ReaskNoiseRates:
         rows, inside = find_rows(A_REASK, reask.users, reask.items, checked_log(log))
         answers = reask.labels[inside]
         _refuse_too_little(log.labels, log.labels[rows])
-        weights = np.ones(len(log))
+        weights: Array = np.broadcast_to(1.0, len(log))
         if propensities is not None:
             propensities = as_propensities(propensities, log)
             if propensities.depends_on_label:
-                weights = 1 / propensities.at(log.users, log.items)
+                weights = each(lambda p: 1 / p, propensities.at(log.users, log.items))
         count, random = whole_number("strata", self.strata), as_generator(self.random_state)
         score = score_rows(log, propensities, scores, folds=self.folds, random=random)
         strata = sort_into_strata(score, count, random)
         said = _said_by_stratum(log.labels, strata)
         within = np.ones(len(rows))
         if reask.probabilities is not None:
-            within = weights_within(strata[rows] * 2 + log.labels[rows], reask.probabilities[inside])
+            within = weights_within(strata[rows].astype(np.int64) * 2 + log.labels[rows], reask.probabilities[inside])
         found = repeated_rates(AuditCounts.of(log.labels, strata, rows, answers, weights, within))
         # Unequal weights are worth fewer rows (Kish).
-        worth = float((weights**2).mean() / weights.mean() ** 2)
+        worth = float(each(np.square, weights).mean() / weights.mean() ** 2)
         covariance = _scaled(found.covariance, worth * max(float((within**2).mean() / within.mean() ** 2), 1.0))
         _warn_of_precision(covariance, len(rows), said)
         labels = log.labels[rows]
@@ -146,11 +147,11 @@ def _refuse_too_little(labels: npt.NDArray[np.int8], asked: npt.NDArray[np.int8]
         raise ReaskError(f"a re-ask needs pairs of both labels; all {len(asked):,} were logged as {kind}")
 
 
-def _said_by_stratum(labels: npt.NDArray[np.int8], strata: npt.NDArray[np.int64]) -> Array:
+def _said_by_stratum(labels: npt.NDArray[np.int8], strata: Strata) -> Array:
     """Return each stratum's share of positive labels; refuse strata that differ no more than by chance."""
-    rows = np.bincount(strata).astype(float)
-    said = np.bincount(strata, weights=labels) / rows
-    level = float(labels.mean())
+    table = table_of(strata, labels, 2)
+    rows, level = table.sum(axis=1), float(labels.mean())
+    said = table[:, 1] / rows
     spread = float(rows @ (said - level) ** 2) / (level * (1 - level))
     if len(said) < 2 or chdtrc(len(said) - 1, spread) > ALIKE:
         raise ReaskError(
@@ -183,7 +184,7 @@ def _warn_of_precision(covariance: Covariance, count: int, said: Array) -> None:
 
 def _agreement(
     found: RepeatedRates,
-    asked: tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.int64]],
+    asked: tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], Strata],
     weights: Array,
 ) -> float:
     """Return how likely the second answers to likes, and those to dislikes, are under the rates fitted to both."""

@@ -21,6 +21,7 @@ from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import NoiseRates, NoiseRegion
 from verirec.losses.noise_rates import MOST_RATE
 from verirec.nuisance.label_model import LabelModel, parts_by_score
+from verirec.nuisance.noise_rates.strata import table_of
 from verirec.randomness import RandomState
 
 Array = npt.NDArray[np.float64]
@@ -75,7 +76,8 @@ def look_at_tails(labels: npt.NDArray[Any], scores: Array, quantile: float) -> T
     if 2 * count > len(labels):
         raise EmptyLogError(f"two tails of {count} rows need a log of at least {2 * count}; it has {len(labels):,}")
     parts = parts_by_score(scores, (count, len(labels) - count), np.random.default_rng(0))
-    low, high = float(labels[parts == 0].mean()), float(labels[parts == 2].mean())
+    table = table_of(parts, labels, 2)
+    low, high = (float(table[end, 1] / table[end].sum()) for end in (0, 2))
     return Tails(1 - high, low, count)
 
 

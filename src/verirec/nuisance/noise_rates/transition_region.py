@@ -24,7 +24,7 @@ from verirec.formatting import short
 from verirec.losses import TransitionMatrix
 from verirec.losses.noise_rates import LATTICE, WEAK_SIGNAL
 from verirec.losses.regions import TransitionRegion
-from verirec.nuisance.noise_rates.strata import score_levels, sort_into_strata
+from verirec.nuisance.noise_rates.strata import score_levels, sort_into_strata, table_of
 from verirec.nuisance.noise_rates.transition_forms import MOST_LEVELS, band_matrix, ordinal_matrix
 from verirec.randomness import RandomState, as_generator
 
@@ -136,9 +136,7 @@ def _counts(log: FeedbackLog, strata: int, scores: PredictionsLike | None, rando
     assert log.levels is not None  # noqa: S101 -- checked above
     random = as_generator(random_state)
     of_row = sort_into_strata(score_levels(log, scores, random), strata, random)
-    counts = np.zeros((int(of_row.max()) + 1, len(log.levels)))
-    np.add.at(counts, (of_row, log.labels), 1.0)
-    return counts
+    return table_of(of_row, log.labels, len(log.levels))
 
 
 def _leaves_signal(matrix: Array) -> bool:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from verirec.checks import as_array
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.predictions import as_predictions
 from verirec.exceptions import ParameterError, PropensityError
 from verirec.nuisance.propensities.base import Array, Propensities, checked_others, checked_share
-from verirec.nuisance.propensities.given import checked_values, observed_only
+from verirec.nuisance.propensities.given import checked_values, observed_rows
+from verirec.scratch import each
 
 OfLevels = Callable[[Positions, Positions], Array]
 """From users and items, shape (n,) each, to p of each level, shape (K, n)."""
@@ -73,12 +73,17 @@ class TrueLevelPropensities(Propensities):
     def __init__(self, of_levels: OfLevels, log: FeedbackLog) -> None:
         super().__init__(log.shape)
         self.of_levels, self._log = of_levels, log
-        said = of_levels(log.users, log.items)[log.labels, np.arange(len(log))]
-        self.rows = as_predictions((log.users, log.items, said), log.n_users, log.n_items)
+        # Part by part: of all levels together it would be as long as several logs.
+        self._said = each(
+            lambda users, items, level: of_levels(users, items)[level, np.arange(len(level))],
+            log.users,
+            log.items,
+            log.labels,
+        )
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look up those of the levels that were said."""
-        return observed_only(self.rows, users, items)
+        return np.asarray(self._said[observed_rows(self._log, users, items)])
 
     def thinned(self, share: float) -> TrueLevelPropensities:
         """Return the propensities of a random part of the log."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import as_array
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.frames import is_labelled
+from verirec.data.pair_keys import places_in
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import PredictionError, PropensityError
 from verirec.nuisance.propensities.base import Propensities
@@ -109,20 +111,23 @@ class LoggedPropensity(Propensities):
         if checked_log(log, levels=True).propensities is None:
             raise PropensityError("the log has no column of propensities; name one with propensity=...")
         super().__init__((log.n_users, log.n_items), floor)
-        self.rows = as_predictions((log.users, log.items, log.propensities), log.n_users, log.n_items)
+        self.log = log
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Look the propensities up."""
-        return observed_only(self.rows, users, items)
+        assert self.log.propensities is not None  # noqa: S101
+        return np.asarray(self.log.propensities[observed_rows(self.log, users, items)])
 
 
-def observed_only(rows: CellValues, users: Positions, items: Positions) -> npt.NDArray[Any]:
-    """Return values that are known on observed pairs; a `PropensityError` elsewhere."""
-    try:
-        return rows.cells(users, items)
-    except PredictionError as error:
-        _, _, rest = str(error).partition("do not cover ")
-        raise PropensityError(f"the log has no propensity for {rest.partition(' (')[0]}") from None
+def observed_rows(log: FeedbackLog, users: Positions, items: Positions) -> npt.NDArray[np.int64]:
+    """Return the rows of pairs, at positions that broadcast together; a `PropensityError` if some are not observed."""
+    who, what = np.broadcast_arrays(users, items)
+    rows, there = places_in(who.ravel(), what.ravel(), log.users, log.items)
+    if not there.all():
+        raise PropensityError(
+            f"the log has no propensity for {int((~there).sum()):,} of the {there.size:,} pairs that are needed"
+        )
+    return rows.reshape(who.shape)
 
 
 def checked_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from verirec.checks import real_number
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.predictions import as_predictions
 from verirec.exceptions import EmptyLogError, PropensityError
 from verirec.nuisance.propensities.base import Array, Propensities, VarianceChange, default_floor, own_slopes
-from verirec.nuisance.propensities.given import observed_only
+from verirec.nuisance.propensities.given import observed_rows
 
 
 @dataclass(frozen=True)
@@ -176,10 +175,10 @@ class _NaiveBayes(Propensities):
     def __init__(self, by_label: Array, share: float, sample_size: int, log: FeedbackLog, floor: float) -> None:
         super().__init__((log.n_users, log.n_items), floor)
         self.share, self.sample_size = share, sample_size
-        self.rows = as_predictions((log.users, log.items, by_label[log.labels]), log.n_users, log.n_items)
+        self.by_label, self.log = by_label, log
 
     def unfloored(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        return observed_only(self.rows, users, items)
+        return np.asarray(self.by_label[self.log.labels[observed_rows(self.log, users, items)]])
 
     def variance_changes(self, log: FeedbackLog) -> VarianceChange:
         return _BayesChange(self, log)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from verirec.data.cells import FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Block, Grid
-from verirec.data.parts import totals
+from verirec.data.parts import counts, parts_of, totals
 from verirec.exceptions import PropensityError
 from verirec.nuisance.propensities.rough_inverse import RoughInverse, Side
 from verirec.nuisance.propensities.two_way import ENOUGH, fit_two_way
@@ -248,19 +248,19 @@ def fit_with_features(log: FeedbackLog, *, l2: float, tolerance: float = TOLERAN
             "features out: features=False"
         )
     user_features, item_features = _standardised(log.user_features), _standardised(log.item_features)
-    counts = np.bincount(log.users, minlength=log.n_users), np.bincount(log.items, minlength=log.n_items)
-    start = fit_two_way(*counts, l2=_NEARLY_FREE)
+    rows = counts(log.users, log.n_users), counts(log.items, log.n_items)
+    start = fit_two_way(*rows, l2=_NEARLY_FREE)
     coefficients = np.concatenate(
         [
             np.zeros(user_features.shape[1] * item_features.shape[1]),
-            _started(start.user_constants[start.users.code], counts[0], log.n_items),
-            _started(start.item_constants[start.items.code], counts[1], log.n_users),
+            _started(start.user_constants[start.users.code], rows[0], log.n_items),
+            _started(start.item_constants[start.items.code], rows[1], log.n_users),
         ]
     )
-    observed = FeatureFit(user_features, item_features, coefficients, l2).adjoint(
-        log.users, log.items, np.ones(len(log))
-    )
-    scale = float(max(counts[0].max(), counts[1].max()))
+    unfitted = FeatureFit(user_features, item_features, coefficients, l2)
+    parts = ((log.users[at], log.items[at]) for at in parts_of(len(log)))
+    observed = sum(unfitted.adjoint(*pairs, np.ones(len(pairs[0]))) for pairs in parts)
+    scale = float(max(rows[0].max(), rows[1].max()))
 
     def gradient_at(coefficients: Array) -> tuple[FeatureFit, Array]:
         fitted = FeatureFit(user_features, item_features, coefficients, l2)

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from verirec.scratch import long_array
+
 _AT_ONCE: Final = 1 << 16
 """Rows that are worked on at once, so that they stay in the processor's cache."""
 
@@ -17,8 +19,9 @@ def large_array(*shape: int) -> Tensor:
     """Return room for numbers, not set to anything.
 
     By NumPy, which asks for large pages where torch does not: what is looked up at random is then found twice as fast.
+    Where memory is limited, in a file.
     """
-    return torch.from_numpy(np.empty(shape, np.float32))
+    return torch.from_numpy(long_array(shape, np.float32))
 
 
 def row_parts(begin: int, end: int) -> list[slice]:

@@ -96,11 +96,10 @@ class SweepSolver:
         """Return the rows' corrected labels and weights, worked out once for each correction."""
         if self._targets_of is not self.objective.correction:
             self._targets_of = self.objective.correction
-            labels = self._targets_of.labels(self.sweeper.batch)
+            labels = self.data.of_rows(self._targets_of.labels)
             least, most = (float(one) for one in labels.aminmax())
-            self._kept = RowTargets(
-                self.sweeper.rows, labels, self.objective.row_weights(self.sweeper.batch), (least, most)
-            )
+            weights = self.data.of_rows(self.objective.row_weights)
+            self._kept = RowTargets(self.sweeper.rows, labels, weights, (least, most))
         return self._kept
 
     def _improve_prediction(self, imputed: ImputedLabels | None) -> Tensor:

@@ -38,13 +38,18 @@ class RowTargets:
 
     def cross_entropy(self) -> CrossEntropy:
         """Return the loss of rows where no error is imputed."""
-        weights = self.weights.expand_as(self.labels).contiguous()
-        return CrossEntropy(weights, weights * self.labels, self.rows.row_parts)
+        return CrossEntropy(*self._weighted(self.weights), self.rows.row_parts)
 
     def least_squares(self, weights: Tensor | None = None) -> LeastSquares:
         """Return the squared loss of stars, with weights of their own if they are given."""
-        given = (self.weights if weights is None else weights).expand_as(self.labels).contiguous()
-        return LeastSquares(given, given * self.labels, self.rows.row_parts)
+        return LeastSquares(*self._weighted(self.weights if weights is None else weights), self.rows.row_parts)
+
+    def _weighted(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return weights of all rows, and these times labels."""
+        given, linear = weights.expand_as(self.labels), large_array(len(self.labels))
+        if not weights.ndim:
+            given = large_array(len(self.labels)).copy_(given)
+        return given, torch.mul(given, self.labels, out=linear)
 
     def linear(self, g: Callable[[slice], Tensor]) -> Tensor:
         """Return b, the slope of the rows' part of a loss with imputed labels: w times label less g of some rows."""
