@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 _MAGIC: Final = b"verirec piece 1\n"
-_SIZES: Final = struct.Struct("<QQ")
+_SIZE: Final = struct.Struct("<Q")
 _DIGEST: Final = hashlib.sha256().digest_size
 _PLAIN: Final = (type(None), bool, int, float, str)
 MOST_BYTES: Final = 1 << 28
@@ -43,7 +43,7 @@ def as_bytes(value: Any) -> bytes:
     """
     arrays: list[bytes] = []
     tree = json.dumps(_written(value, arrays)).encode()
-    body = b"".join([_SIZES.pack(len(tree), sum(map(len, arrays))), tree, *arrays])
+    body = b"".join([_SIZE.pack(len(tree)), tree, *arrays])
     return b"".join([_MAGIC, hashlib.sha256(body).digest(), body])
 
 
@@ -54,9 +54,9 @@ def from_bytes(content: bytes) -> Any:
     if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
         raise DamagedError("not a whole piece")
     try:
-        length, _ = _SIZES.unpack_from(body)
-        arrays = body[_SIZES.size + length :]
-        return _read(json.loads(bytes(body[_SIZES.size : _SIZES.size + length])), arrays)
+        (length,) = _SIZE.unpack_from(body)
+        arrays = body[_SIZE.size + length :]
+        return _read(json.loads(bytes(body[_SIZE.size : _SIZE.size + length])), arrays)
     except (struct.error, ValueError, LookupError, TypeError) as error:
         raise DamagedError("not a piece of this version") from error
 
