@@ -8,7 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from verirec import FeedbackLog
+from verirec import FeedbackLog, scratch
 from verirec.data.datasets import CATALOGUE, find_dataset
 from verirec.engine import Processes, Ray, Serial
 
@@ -47,6 +47,12 @@ def small_log() -> FeedbackLog:
         unbiased=[True, False, False, True, False, False],
         user_features=[[1, 0], [0, 1], [1, 1]],
     )
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """Have long arrays kept on disk."""
+    monkeypatch.setattr(scratch._KEEPER, "memory", 1 << 20)
 
 
 @pytest.fixture(scope="session")
