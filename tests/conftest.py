@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from ray_stores import SIZE, folder_of_stores
-from verirec import FeedbackLog
+from verirec import FeedbackLog, scratch
 from verirec.data.datasets import CATALOGUE, find_dataset
 from verirec.engine import Processes, Ray, Serial
 
@@ -48,6 +48,13 @@ def small_log() -> FeedbackLog:
         unbiased=[True, False, False, True, False, False],
         user_features=[[1, 0], [0, 1], [1, 1]],
     )
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """Have long arrays kept on disk, and two threads work: each has parts of its own in memory."""
+    monkeypatch.setattr(scratch._KEEPER, "memory", 1 << 20)
+    monkeypatch.setattr("verirec.data.threads.usable_cores", lambda: 2)
 
 
 @pytest.fixture(scope="session")

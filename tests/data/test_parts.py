@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
-from verirec import scratch
+from held import held
 from verirec.data.cells import CellValues, FactorCells
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import looked_up, order_statistics
@@ -61,22 +59,6 @@ def test_pairs_that_have_no_value_are_counted_over_all_pairs():
     values = as_predictions(([0], [0], [0.5]), 500, 2)
     with pytest.raises(PredictionError, match=r"do not cover 199,600 of the 200,000 pairs"):
         values.at(users, np.zeros(200_000, np.int32))
-
-
-@pytest.fixture
-def limited(monkeypatch):
-    """Have long arrays kept on disk."""
-    monkeypatch.setattr(scratch._KEEPER, "memory", 1 << 20)
-
-
-def held(work):
-    """Return the most bytes that some work had at once."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 class Wide(CellValues):

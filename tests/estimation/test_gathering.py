@@ -11,7 +11,11 @@ from scipy.special import expit
 
 import verirec as vr
 from draws import largest_z
+from held import held
 from refusals import check_refusal
+from verirec import scratch
+from verirec.data.cells import cell_keys
+from verirec.estimation.gathering import logged_pairs, spoken_of
 from verirec.exceptions import AuditError, EmptyLogError, ParameterError, SurveyError
 
 SHAPE = (40, 50)
@@ -112,6 +116,37 @@ def test_given_errors_a_model_and_a_sample_leave_them_out_too(world, parts, f):
     assert vr.estimate(f, held_out, imputation="model", **given)["dr"].value == pytest.approx(whole.value, abs=0.05)
     spread = vr.estimate(f, held_out, interval="bootstrap", draws=200, **given)["dr"]
     assert spread.standard_error == pytest.approx(whole.standard_error, rel=0.4)
+
+
+def test_long_arrays_on_disk_change_no_bit(world, parts, f, limited, monkeypatch):
+    train, held_out = parts
+    rows = np.arange(0, len(world.log), 7)
+    audit = vr.AuditSample(world.log.users[rows], world.log.items[rows], world.log.labels[rows])
+    survey = vr.SurveySample(*np.divmod(np.arange(0, 2_000, 9), SHAPE[1]), world.true_labels.ravel()[::9])
+    given = {"exclude": [train, (held_out.users[::5], held_out.items[::5])], "sample": 500}
+
+    def found():
+        by_log = vr.estimate(f, world.log, noise_rates=vr.NoiseRates(0.2, 0.1), audit=audit, **given)
+        return [by_log, vr.compare(f, 1 - f, world.log, survey=survey, **given)]
+
+    on_disk = found()
+    monkeypatch.setattr(scratch._KEEPER, "memory", None)
+    assert on_disk == found()
+
+
+def test_nothing_of_the_length_of_log_or_pairs_is_held(limited):
+    """They are left out part by part: 30 bytes a row it took otherwise."""
+    random = np.random.default_rng(0)
+    log, exclude = (
+        vr.FeedbackLog.from_arrays(*np.divmod(keys, 3_000), keys % 2, n_users=2_000, n_items=3_000)
+        for keys in (np.flatnonzero(random.random(6_000_000) < share) for share in (0.5, 0.3))
+    )
+    pairs = logged_pairs(log, vr.ConstantPropensity(), None)
+    spoken_of(pairs, exclude.select(np.arange(9)))  # Threads and imports take room too.
+    found = []
+    assert held(lambda: found.append(spoken_of(pairs, exclude))) < 20e6 < 8 * len(log)
+    left = np.setdiff1d(cell_keys(log.users, log.items, 3_000), cell_keys(exclude.users, exclude.items, 3_000))
+    assert np.array_equal(cell_keys(found[0].log.users, found[0].log.items, 3_000), left)
 
 
 def test_nothing_left_out_changes_nothing(world, f):

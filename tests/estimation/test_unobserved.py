@@ -7,6 +7,7 @@ import pytest
 
 import verirec as vr
 from draws import fits, largest_z
+from held import held
 from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from verirec.data.predictions import as_predictions
@@ -252,3 +253,21 @@ def test_a_grid_without_unobserved_pairs_works(grid, sample, imputation):
     for name in result:
         assert result[name].value == pytest.approx(expected, rel=1e-10), name
         assert result[name].diagnostics["variance"]["sample"] == 0
+
+
+def test_a_small_sample_of_a_long_log_takes_little_room(limited):
+    """All that is taken lies between the first and the last cell that is drawn."""
+    kept = np.flatnonzero(np.random.default_rng(0).random(6_000_000) < 0.7)
+    users, items = np.divmod(kept, 2_000)
+    log = vr.FeedbackLog.from_arrays(users, items, users % 2, n_users=3_000, n_items=2_000)
+    left_out = np.setdiff1d(np.arange(0, 6_000_000, 5), kept)
+    found = []
+    sample_unobserved(log, 10, np.random.default_rng(0), left_out)
+
+    def work():
+        found.append(sample_unobserved(log, 1_000, np.random.default_rng(0), left_out))
+
+    assert held(work) < 45e6 < 2 * 8 * len(log)
+    drawn = found[0].users.astype(np.int64) * 2_000 + found[0].items
+    assert not np.isin(drawn, kept).any()
+    assert not np.isin(drawn, left_out).any()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verirec as vr
+from held import held
 from plain_formulas import two_way_regression as plain
 from verirec.nuisance.imputation import FOLDS, SHRINKAGE, impute_additive, impute_constant
 
@@ -165,3 +166,20 @@ def test_users_without_rows_are_imputed_by_their_items():
     imputed = impute_additive(log.labels.astype(float), log, np.ones(5), 0)
     assert imputed.elsewhere.users[3] == imputed.elsewhere.items[2] == 0
     assert imputed.elsewhere.at(np.array([3]), np.array([0]))[0] > imputed.elsewhere.at(np.array([3]), np.array([1]))[0]
+
+
+def test_the_rows_are_neither_copied_nor_held(limited):
+    """Each fold was a copy of four fifths of the log, with weights, labels and what is made of them."""
+    kept = np.flatnonzero(np.random.default_rng(0).random(3_000_000) < 0.8)
+    users, items = np.divmod(kept, 1_500)
+    log = vr.FeedbackLog.from_arrays(users, items, users % 2, n_users=2_000, n_items=1_500)
+    labels, weights = log.labels.astype(float), np.ones(len(log))
+    found = []
+
+    def work():
+        imputed = impute_additive(labels, log, weights, 0)
+        found.append(imputed.row_slopes(np.ones(2_000), np.ones(1_500))(slice(7)))
+
+    # The order of the rows, while it is drawn, and parts of a million rows at most.
+    assert held(work) < 5 * len(log) + 32e6 < 2.5 * 8 * len(log)
+    assert len(found[0]) == 7

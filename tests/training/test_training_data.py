@@ -7,8 +7,12 @@ import pytest
 import torch
 
 from draws import fits
+from held import held
 from training.tasks import SHAPE, a_log, a_task, known_propensities
+from verirec import ConstantPropensity, FeedbackLog, scratch
 from verirec.models import CustomModel
+from verirec.training import data
+from verirec.training.data import TrainingData
 
 
 @pytest.mark.parametrize(("batch_size", "steps"), [(1, 25), (4, 7), (24, 2), (25, 1), (10**9, 1)])
@@ -186,3 +190,42 @@ def test_global_random_numbers_are_left_alone():
     now = np.random.get_state()  # noqa: NPY002
     assert (now[1] == numpy_state[1]).all()
     assert now[2:] == numpy_state[2:]
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 10, 1 << 20])
+def test_how_many_rows_are_looked_up_together_changes_no_bit(at_once, limited, monkeypatch):
+    expected = list(a_task().batches(2))
+    monkeypatch.setattr(data, "_AT_ONCE", at_once)
+    assert same(expected, list(a_task().batches(2)))
+    monkeypatch.setattr(scratch._KEEPER, "memory", None)
+    assert same(expected, list(a_task().batches(2)))
+
+
+def test_numbers_of_all_rows_are_those_of_the_rows_part_by_part(limited, monkeypatch):
+    def numbers(batch):
+        return batch.weights * batch.labels + batch.users + 2 * batch.items
+
+    task, expected = a_task(), numbers(a_task().all_rows)
+    monkeypatch.setattr(data, "_AT_ONCE", 4)
+    assert torch.equal(task.of_rows(numbers), expected)
+    assert torch.equal(task.of_rows(lambda batch: torch.stack([numbers(batch)] * 2)), expected.expand(2, -1))
+    assert task.of_rows(lambda batch: torch.tensor(2.0)) == 2
+    assert torch.cat([batch.rows for batch in task.row_parts()]).tolist() == list(range(25))
+
+
+def test_an_epoch_holds_no_column_of_the_log(limited):
+    """But the order of its rows, 4 bytes each, while that is drawn by torch, which is not counted here."""
+    kept = np.flatnonzero(np.random.default_rng(0).random(4_000_000) < 0.8)
+    users, items = np.divmod(kept, 2_000)
+    log = FeedbackLog.from_arrays(users, items, users % 2, n_users=2_000, n_items=2_000)
+    propensities = ConstantPropensity().fit(log)
+    task = TrainingData(log, propensities, 4_096, 64, 0, torch.device("cpu"))
+    _ = next(task.batches(0))
+    seen = []
+
+    def work():
+        fresh = TrainingData(log, propensities, 4_096, 64, 0, torch.device("cpu"))
+        seen.append(sum(len(batch.rows) for batch in fresh.batches(0)) + fresh.effective_rows)
+
+    assert held(work) < 8e6 < 4 * len(log)
+    assert seen[0] == pytest.approx(2 * len(log), rel=1e-6)

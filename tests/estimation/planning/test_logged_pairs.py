@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from verirec.estimation.planning.drawing import inclusion_probabilities
+from held import held
+from verirec import scratch
+from verirec.estimation.planning.drawing import draw, inclusion_probabilities
 from verirec.estimation.planning.logged_pairs import LoggedDesign, RowErrors
 from verirec.estimation.planning.size_classes import SizeClasses
 from verirec.estimation.planning.splitting import Prices
@@ -76,3 +78,41 @@ def test_the_smallest_budget_that_is_enough_is_found():
         assert split.variances.max() <= wanted
         fewer = prices.split(int(0.97 * (split.logged + split.random)) - 2)
         assert fewer.variances.max() > wanted
+
+
+@pytest.mark.parametrize("budget", [60, 3_000])
+def test_a_plan_on_disk_is_the_one_in_memory(budget, limited, monkeypatch):
+    world = vr.simulate.world(60, 80, observed=0.4, random_state=0)
+    p, f = vr.GivenPropensity(world.propensity_values), 0.1 + 0.8 * world.preferences
+
+    def found():
+        plan = vr.plan_labels(world.log, [f, 1 - f], budget=budget, propensities=p, exclude=world.log.select([3, 5]))
+        return plan.users.tolist(), plan.items.tolist(), plan.probabilities.tolist(), plan.half_widths
+
+    on_disk = found()
+    monkeypatch.setattr(scratch._KEEPER, "memory", None)
+    assert on_disk == found()
+
+
+def test_what_rows_leave_open_is_worked_out_part_by_part(limited):
+    rows, numbers = 2_000_000, 6
+    random = np.random.default_rng(0)
+    errors = RowErrors(random.normal(size=(numbers, 3)), random.normal(size=(3, rows)), random.random(rows))
+    found = []
+
+    def work():
+        design = LoggedDesign(np.zeros(numbers), errors, vr.NoiseRates(0.1, 0.1))
+        found.append((design.variances(5_000), draw(design.probabilities(5_000), 5_000, np.random.default_rng(0))))
+
+    # A part, of a million rows at most, has a few numbers a row; the errors of all rows would take more.
+    assert held(work) < 40e6 < numbers * 8 * rows
+    assert len(np.unique(found[0][1])) == 5_000
+
+
+def test_the_smallest_ranks_are_drawn_however_many_there_are():
+    probabilities = np.random.default_rng(0).random(2_300_000)
+    probabilities *= 500 / probabilities.sum()
+    uniform = np.random.default_rng(1).random(len(probabilities))
+    ranks = uniform / (1 - uniform) * (1 - probabilities) / probabilities
+    drawn = draw(probabilities, 500, np.random.default_rng(1))
+    assert sorted(drawn) == sorted(np.argsort(ranks)[:500])

@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import SHORT, over_parts, totals
+from verirec.data.parts import SHORT, each_part, totals
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class SizeClasses:
             code = np.clip((np.log(own) - low) * per_class, 0, _CLASSES - 1).astype(np.int64)
             return totals(code, np.stack([np.ones(len(own)), own, *of_numbers, *(of_numbers / own)]), _CLASSES)
 
-        table = sum(over_parts(sums, len(sizes), size=SHORT))
+        table = sum(each_part(sums, len(sizes), size=SHORT), np.zeros(1))
         table = table[:, table[0] > 0]
         up_to = np.concatenate([np.zeros((len(table), 1)), np.cumsum(table, axis=1)], axis=1)
         numbers = (len(table) - 2) // 2
