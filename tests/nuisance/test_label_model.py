@@ -14,6 +14,7 @@ from plain_formulas import label_model as plain
 from refusals import check_refusal
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.nuisance.label_model import parts_by_score
+from verirec.progress import shown_to
 
 N_USERS, N_ITEMS = 6, 7
 
@@ -82,6 +83,16 @@ def test_sweeps_end_within_the_tolerance_of_where_they_lead(rates):
     ]
     assert errors[0] > errors[1] > errors[2]
     assert (np.array(errors) < [2e-2, 2e-4, 2e-6]).all()
+
+
+def test_a_fit_tells_how_far_it_has_come():
+    log, weights = small()
+    heard = []
+    with shown_to(lambda task: heard.append((task.what, task.unit, task.done, task.total))):
+        vr.LabelModel(sweeps=5, tolerance=0).fit(log, weights)
+    assert [one for one in heard if one[1] == "sweeps"] == [
+        ("Fitting a label model", "sweeps", done, 5) for done in (0, 1, 2, 3, 4, 5, 5)
+    ]
 
 
 def test_only_the_ratios_of_weights_matter():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-import numpy as np
-
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
 from verirec.engine.processes import usable_processes
+from verirec.engine.ray_worker import apart, together
 from verirec.engine.worker import Reply, Versions, in_pieces, naming_what_stays, reissued, sendable, versions
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
 
@@ -192,10 +192,10 @@ class _RayHost(Host):
             self.idle.append(self)
 
 
-def message(what: str, value: Any) -> list[Any]:
-    """Pickle what is sent, in pieces that any worker can take in, whatever it has installed."""
+def message(what: str, value: Any) -> Any:
+    """Pickle what is sent, so that any worker can take it in, whatever it has installed."""
     with naming_what_stays(what):
-        return [np.asarray(one) for one in in_pieces(value)]
+        return together(in_pieces(value))
 
 
 def received(ray: Any, reference: Any) -> Reply:
@@ -208,9 +208,9 @@ def received(ray: Any, reference: Any) -> Reply:
         raise WorkerEndedError(f"a Ray worker {_LOST} ({type(error).__name__})") from None
     if isinstance(found, str):
         raise EngineError(found)
-    pieces, *rest = found
+    sent, *rest = pickle.loads(found) if isinstance(found, bytes) else found
     # They are Ray's: its store is small, and nobody may write to it.
-    return Reply([np.array(one) for one in pieces], *rest)
+    return Reply([bytearray(one) for one in apart(sent)], *rest)
 
 
 def make_task(here: Versions) -> Callable[..., Any]:
@@ -239,13 +239,13 @@ def make_actor(here: Versions) -> type:
         def __init__(self) -> None:
             self.state: dict[str, Any] = {}
 
-        def call(self, pieces: list[Any]) -> Any:
+        def call(self, sent: Any) -> Any:
             wrong = check(expected)
             if wrong is not None:
                 return wrong
             from verirec.engine.ray_worker import of_state
 
-            return of_state(self.state, pieces, paths)
+            return of_state(self.state, sent, paths)
 
     return Actor
 

@@ -22,6 +22,7 @@ from verirec.data.threads import mapped
 from verirec.exceptions import EmptyLogError, ParameterError
 from verirec.losses import GroupedNoiseRates, NoiseRates
 from verirec.nuisance.label_folds import FoldModels, LabelFolds
+from verirec.progress import working
 from verirec.randomness import RandomState, as_generator
 from verirec.resuming import kept
 from verirec.scratch import each, long_array
@@ -193,13 +194,15 @@ def descend(
         (constants, positions, CURVATURE * totals(positions, weights, len(constants)))
         for constants, positions in ((fitted.users, log.users), (fitted.items, log.items))
     ]
-    before = 0.0
-    for _ in range(whole_number("sweeps", how.sweeps) * (_NOISY if noisy else 1)):
-        step = max(*(_improve(fitted, rest, *side, penalty) for side in sides), settle())
-        # Steps shrink by about the same factor each: this is what all that are left out would add up to.
-        if step == 0 or (step < before and step * step / (before - step) < tolerance):
-            break
-        before = step
+    before, most = 0.0, whole_number("sweeps", how.sweeps) * (_NOISY if noisy else 1)
+    with working("Fitting a label model", most, "sweeps") as task:
+        for _ in range(most):
+            step = max(*(_improve(fitted, rest, *side, penalty) for side in sides), settle())
+            # Steps shrink by about the same factor each: this is what all that are left out would add up to.
+            if step == 0 or (step < before and step * step / (before - step) < tolerance):
+                break
+            before = step
+            task.advance(1)
 
 
 def _improve(
