@@ -10,6 +10,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class _Keeper:
         self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._watching = False
+        self._of_others = 0
+        """Bytes of files, such as libraries, that are in memory beside the maps."""
 
     def limit(self, memory: int) -> None:
         """Bound memory from now on, by the least that was asked for."""
@@ -49,6 +52,8 @@ class _Keeper:
 
     def add(self, opened: mmap.mmap) -> None:
         with self._lock:
+            if not self._maps:
+                self._of_others = _mapped_bytes() or 0
             self._maps.add(opened)
             if not self._watching and hasattr(mmap, "MADV_DONTNEED"):
                 self._watching = True
@@ -62,8 +67,11 @@ class _Keeper:
                 if not self._maps:
                     self._watching = False
                     return
-                if _mapped_bytes() > (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES:
+                mapped = _mapped_bytes()
+                allowed = (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES
+                if mapped is None or mapped > self._of_others + allowed:
                     self._let_go()
+                    self._of_others = _mapped_bytes() or 0
 
     def let_go(self) -> None:
         """Let the pages of all maps go."""
@@ -73,7 +81,8 @@ class _Keeper:
 
     def _let_go(self) -> None:
         for one in list(self._maps):
-            one.madvise(mmap.MADV_DONTNEED)
+            with suppress(ValueError):  # It was closed.
+                one.madvise(mmap.MADV_DONTNEED)
 
     def after_fork(self) -> None:
         """Start anew in a process that was forked, which has the maps and not the thread."""
@@ -85,12 +94,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_KEEPER.after_fork)
 
 
-def _mapped_bytes() -> int:
-    """Return how much of files is in this process's memory; where the system does not tell, as if it were much."""
+def _mapped_bytes() -> int | None:
+    """Return how much of files is in this process's memory; `None` where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[2])
     except (OSError, IndexError, ValueError):
-        return 1 << 62
+        return None
     return pages * mmap.PAGESIZE
 
 
@@ -128,7 +137,7 @@ def reserve(descriptor: int, size: int, folder: Path, hint: str = "") -> None:
             _allocate(descriptor, size)
             return
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
     raise DiskSpaceError(
         f"the work needs {bytes_in_words(size)} in {short(str(folder), max=300)}, which has {bytes_in_words(free)} "

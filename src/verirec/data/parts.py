@@ -155,11 +155,20 @@ def _at_rank(values: npt.NDArray[np.float64], some: npt.NDArray[np.float64], ran
     low = some[place - reach] if place >= reach else -np.inf
     high = some[place + reach] if place + reach < len(some) else np.inf
     parts = [values[at] for at in parts_of(len(values))]
-    below = sum(int((part < low).sum()) for part in parts)
-    near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
-    if not below <= rank < below + len(near):
-        near, below = values, 0
-    return float(np.partition(near, rank - below)[rank - below])
+
+    def count(which: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]) -> int:
+        return sum(int(np.count_nonzero(which(part))) for part in parts)
+
+    # Of values that are tied with an end, however many they are, none need be put in order.
+    first = count(lambda part: part <= low)
+    if count(lambda part: part < low) <= rank < first:
+        return float(low)
+    near = np.concatenate([part[(part > low) & (part < high)] for part in parts])
+    if first + len(near) <= rank < count(lambda part: part <= high):
+        return float(high)
+    if not first <= rank < first + len(near):
+        near, first = values, 0
+    return float(np.partition(near, rank - first)[rank - first])
 
 
 def shuffled_rows(length: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:

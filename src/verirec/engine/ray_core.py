@@ -73,12 +73,12 @@ class Ray(Engine):
 
     def knock(self) -> None:
         """Raise `EngineError` where nobody answers at the address: it may be long until there is work to send."""
-        address = self.address or os.environ.get("RAY_ADDRESS")
+        address = self.address or os.environ.get("RAY_ADDRESS") or None
         if address is not None:
             _knock(address)
 
     def _connect(self, ray: Any) -> None:
-        address = self.address or os.environ.get("RAY_ADDRESS")
+        address = self.address or os.environ.get("RAY_ADDRESS") or None
         here: dict[str, Any] = {}
         if address is None:
             here = {"num_cpus": self._wanted or usable_processes(), "include_dashboard": False}

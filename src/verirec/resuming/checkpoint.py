@@ -27,8 +27,8 @@ _NO_PART_OF_IT: Final = ("checkpoint", "engine", "progress", "ready")
 class Checkpoint(AbstractContextManager["Checkpoint"]):
     """Keeps finished pieces of one job in a folder, while it runs; a second process is refused meanwhile.
 
-    What an earlier run of the same job left is used again, which a `ReusedWorkWarning` says. Of another job (other
-    inputs, settings or code) it is removed. At the end all is removed; after an error or a stop it stays.
+    What an earlier run of the same job left is used again, which a `ReusedWorkWarning` says; what one of another job
+    (other inputs, settings or code) left is not. At the end all is removed; after an error or a stop it stays.
 
     Parameters
     ----------

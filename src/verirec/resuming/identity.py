@@ -128,6 +128,9 @@ def _take_torch(value: Any, add: Add) -> None:
     if hasattr(value, "detach"):
         _take_array(value.detach().cpu().numpy(), add)
     elif hasattr(value, "state_dict"):
+        for part in value.modules() if hasattr(value, "modules") else ():
+            if not type(part).__module__.startswith("torch."):
+                raise _Foreign(type(part).__name__)
         _take(repr(value), add)
         _take(value.state_dict(), add)
     else:

@@ -49,7 +49,7 @@ class _Piece(NamedTuple):
 
 
 class Pieces:
-    """The pieces of one job in a folder: those of other jobs there are removed when it begins.
+    """The pieces of one job in a folder; those of other jobs stay there until one of them is done.
 
     Parameters
     ----------
@@ -63,9 +63,6 @@ class Pieces:
         self.root, self.folder = root, root / key
         self.refused: OSError | None = None
         self._named: set[str] = set()
-        for other in root.glob("*"):
-            if other != self.folder and _A_KEY.fullmatch(other.name):
-                _remove_pieces(other)
         _remove(self.folder.glob(f".*{_ENDING}-*"))
         self._seconds = self._finished()
 
@@ -85,8 +82,10 @@ class Pieces:
         return any(self.folder.glob(f"*{_ENDING}"))
 
     def remove(self) -> None:
-        """Remove all: the job is done."""
-        _remove_pieces(self.folder)
+        """Remove all, those of other jobs too: what the folder was for is done."""
+        for job in self.root.glob("*"):
+            if _A_KEY.fullmatch(job.name):
+                _remove_pieces(job)
         with suppress(OSError):  # Something else is in it.
             self.root.rmdir()
 

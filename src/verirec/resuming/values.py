@@ -30,6 +30,18 @@ class DamagedError(ValueError):
     """Bytes are not those of a result, or not all of them."""
 
 
+class _Arrays:
+    """The bytes of a tree's arrays, one after the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def append(self, part: bytes) -> None:
+        self.parts.append(part)
+        self.size += len(part)
+
+
 def as_bytes(value: Any) -> bytes:
     """Write a tree of numbers, text, tuples, lists, dictionaries, arrays, and dataclasses and named tuples of verirec.
 
@@ -41,10 +53,12 @@ def as_bytes(value: Any) -> bytes:
     Traceback (most recent call last):
     verirec.resuming.values.CannotBeKeptError: builtin_function_or_method
     """
-    arrays: list[bytes] = []
+    arrays = _Arrays()
     tree = json.dumps(_written(value, arrays)).encode()
-    body = b"".join([_SIZE.pack(len(tree)), tree, *arrays])
-    return b"".join([_MAGIC, hashlib.sha256(body).digest(), body])
+    body, digest = [_SIZE.pack(len(tree)), tree, *arrays.parts], hashlib.sha256()
+    for one in body:
+        digest.update(one)
+    return b"".join([_MAGIC, digest.digest(), *body])
 
 
 def from_bytes(content: bytes) -> Any:
@@ -61,7 +75,7 @@ def from_bytes(content: bytes) -> Any:
         raise DamagedError("not a piece of this version") from error
 
 
-def _written(value: Any, arrays: list[bytes]) -> Any:
+def _written(value: Any, arrays: _Arrays) -> Any:
     """Return a value as JSON has it, and put its arrays aside."""
     kind = type(value)
     if kind in _PLAIN:
@@ -77,12 +91,12 @@ def _written(value: Any, arrays: list[bytes]) -> Any:
     raise CannotBeKeptError(kind.__name__)
 
 
-def _array(value: npt.NDArray[Any] | np.generic, arrays: list[bytes]) -> dict[str, Any]:
+def _array(value: npt.NDArray[Any] | np.generic, arrays: _Arrays) -> dict[str, Any]:
     """Put an array's bytes aside; in which order they were matters to the last bit of products."""
     if value.dtype.kind not in _NUMBERS or (type(value) is not np.ndarray and not isinstance(value, np.generic)):
         raise CannotBeKeptError(f"{type(value).__name__} of {value.dtype}")
     order: Literal["C", "F"] = "F" if value.flags.fnc else "C"
-    start = sum(map(len, arrays))
+    start = arrays.size
     if start + value.nbytes > MOST_BYTES:
         raise CannotBeKeptError(f"more than {MOST_BYTES:,} bytes")
     arrays.append(value.tobytes(order))
