@@ -138,7 +138,7 @@ def _completed(main: Assessment, evidence: LevelEvidence) -> Assessment:
     if evidence.basis != "range":
         levels = evidence.log.levels or ()
         liked = kept("liked", lambda: _mean_of(lambda values: values, evidence))
-        shared = [kept(f"share of {level:g}", partial(_mean_of, _is(level), evidence)) for level in levels]
+        shared = [kept(f"share of {level!r}", partial(_mean_of, _is(level), evidence)) for level in levels]
         stars = replace(stars, corrected=tuple(shared))
     return replace(main, stars=stars, liked_corrected=liked)
 

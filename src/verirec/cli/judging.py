@@ -79,7 +79,7 @@ class Judge:
 
     def __call__(self, name: str, predictions: PredictionsLike) -> Judged:
         """Judge a recommender; scores of some pairs only rank nothing, and top-k lists have no losses."""
-        with within(name):
+        with within(f"judging {name}"):
             return self._judged(name, predictions)
 
     def _judged(self, name: str, predictions: PredictionsLike) -> Judged:

@@ -61,8 +61,9 @@ def _take_argument(name: str, value: Any, add: Add) -> None:
         return
     try:
         _take(value, add)
-    except _Foreign as error:
-        told = f"checkpoint needs what can be recognised in another run; {name} is of type {error}"
+    except (_Foreign, TypeError, pa.ArrowException) as error:
+        kind = error if isinstance(error, _Foreign) else type(value).__name__
+        told = f"checkpoint needs what can be recognised in another run; {name} is of type {kind}"
         raise ParameterError(told) from None
 
 
@@ -95,7 +96,9 @@ def _take(value: Any, add: Add) -> None:
 def _take_array(array: npt.NDArray[Any], add: Add) -> None:
     if array.dtype == object:
         return _take(array.tolist(), add)
-    add(f"array {array.dtype.str} {array.shape};".encode())
+    if array.dtype.kind == "T":  # Text of any length, of which the array itself has places alone.
+        return _take([str(array.dtype), *array.ravel().tolist()], add)
+    add(f"array {array.dtype!r} {array.shape};".encode())
     flat = array.reshape(-1)
     for start in range(0, len(flat), _PART):
         add(np.ascontiguousarray(flat[start : start + _PART]).tobytes())
@@ -131,6 +134,8 @@ def _take_torch(value: Any, add: Add) -> None:
         for part in value.modules() if hasattr(value, "modules") else ():
             if not type(part).__module__.startswith("torch."):
                 raise _Foreign(type(part).__name__)
+            # Such as whether it is trained just now, and how many heads there are.
+            _take({name: one for name, one in vars(part).items() if isinstance(one, _PLAIN)}, add)
         _take(repr(value), add)
         _take(value.state_dict(), add)
     else:

@@ -33,7 +33,7 @@ class _Piece(NamedTuple):
     Parameters
     ----------
     name
-        Of the piece, with those of the pieces that it is part of.
+        The job's key, and the piece's name with those of the pieces that it is part of.
     seconds
         How long it took.
     warned
@@ -103,8 +103,8 @@ class Pieces:
         found = {}
         for file in self.folder.glob(f"*{_ENDING}"):
             piece = _opened(file)
-            if piece is not None:
-                found[piece.name] = piece.seconds
+            if piece is not None and piece.name.startswith(f"{self.folder.name}/"):
+                found[piece.name.removeprefix(f"{self.folder.name}/")] = piece.seconds
         for name in list(found):
             if any(name.startswith(f"{other}/") for other in found):
                 _remove([self._file(name)])
@@ -118,7 +118,7 @@ class Pieces:
         """Take a piece from the folder, or work it out and put it there."""
         path = self.claimed(scope, name)
         there = _opened(self._file(path)) if path in self._seconds else None
-        if there is not None and there.name == path:
+        if there is not None and there.name == f"{self.folder.name}/{path}":
             scope.take_in([path], there.seconds)
             for category, message in there.warned:
                 _warn(_category_called(category) or VerirecWarning, message)
@@ -147,7 +147,7 @@ class Pieces:
         """Write a piece, if it can be; where the disk refuses it, the work goes on."""
         try:
             told = tuple((_category(one.category), str(one.message)) for one in warned)
-            content = as_bytes(tuple(_Piece(name, seconds, told, value)))
+            content = as_bytes(tuple(_Piece(f"{self.folder.name}/{name}", seconds, told, value)))
             self.folder.mkdir(parents=True, exist_ok=True)
             replace_file(self._file(name), content)
         except CannotBeKeptError:

@@ -37,6 +37,8 @@ class PreparedLog(FeedbackLog):
     """
 
     folder: Path
+    checksum: int
+    """Of log.json, which has those of all columns."""
 
     @classmethod
     def of(cls, folder: Path) -> PreparedLog:
@@ -56,6 +58,7 @@ class PreparedLog(FeedbackLog):
         log = object.__new__(cls)
         log._set(columns | _checked_columns(folder, "by_user.arrow", facts))
         object.__setattr__(log, "folder", folder)
+        object.__setattr__(log, "checksum", _checksum_of(facts))
         return log
 
     @classmethod
@@ -63,7 +66,7 @@ class PreparedLog(FeedbackLog):
         return FeedbackLog._of_checked(**columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (str(self.folder.resolve()), memory_limit())
+        return _opened_again, (str(self.folder.resolve()), memory_limit(), self.checksum)
 
     @cached_property
     def by_item(self) -> ItemRows:
@@ -72,12 +75,15 @@ class PreparedLog(FeedbackLog):
         return ItemRows(found["users"], found["items"], found["labels"])
 
 
-def _opened_again(folder: str, memory: int | None) -> PreparedLog:
+def _opened_again(folder: str, memory: int | None, checksum: int) -> PreparedLog:
     """Open a log in another process, which may take as much memory as the one that had it open."""
     if memory is not None:
         limit_memory(memory)
     # Its other order was found whole where it was opened first, and few workers need it.
-    return PreparedLog._by_user(Path(folder))
+    log = PreparedLog._by_user(Path(folder))
+    if log.checksum != checksum:
+        raise FileFormatError(f"{short(folder, max=300)} has another log than when it was opened: open it again")
+    return log
 
 
 def is_prepared(path: Any) -> bool:

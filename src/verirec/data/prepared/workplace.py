@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from verirec.formatting import bytes_in_words, short
 from verirec.pages.writing import sole_writer
 
 _FACTS: Final = "part.json"
+_A_KEY: Final = re.compile("[0-9a-f]{24}")
 
 
 class Workplace:
@@ -35,10 +37,7 @@ class Workplace:
     def __init__(self, out: Path, key: str) -> None:
         self.root = _root(out)
         self.folder = self.root / key
-        if self.root.is_dir():
-            for other in self.root.iterdir():
-                if other != self.folder:
-                    shutil.rmtree(other, ignore_errors=True)
+        _remove_works(self.root, but=self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         for unfinished in self.folder.glob("*.tmp"):
             shutil.rmtree(unfinished)
@@ -70,7 +69,16 @@ class Workplace:
         (files / _FACTS).unlink()
         files.rename(out)
         settle_folder(out.absolute().parent)
-        shutil.rmtree(self.root, ignore_errors=True)
+        _remove_works(self.root)
+
+
+def _remove_works(root: Path, *, but: Path | None = None) -> None:
+    """Remove what is under a key, and nothing else that somebody may have there; the folder with it, if it is empty."""
+    for other in root.glob("*"):
+        if other != but and _A_KEY.fullmatch(other.name):
+            shutil.rmtree(other, ignore_errors=True)
+    with suppress(OSError):
+        root.rmdir()
 
 
 def _root(out: Path) -> Path:
@@ -95,7 +103,7 @@ def refuse_taken(out: Path) -> None:
     To be called by the sole preparer.
     """
     if out.exists():
-        shutil.rmtree(_root(out), ignore_errors=True)
+        _remove_works(_root(out))
         raise ParameterError(f"{short(str(out), max=300)} is there already: remove it, or name another folder")
 
 
