@@ -8,7 +8,7 @@ import pytest
 from held import held
 from verirec.data.cells import CellValues, FactorCells
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import looked_up, order_statistics
+from verirec.data.parts import looked_up, order_of, order_statistics
 from verirec.data.predictions import as_predictions
 from verirec.estimation.calibration import are_probabilities, need_calibration
 from verirec.exceptions import PredictionError
@@ -34,6 +34,16 @@ VALUES = {
 def test_order_statistics_are_those_of_the_sorted_values(values):
     ranks = np.array([0, 1, len(values) // 3, len(values) // 2, len(values) - 2, len(values) - 1])
     assert order_statistics(values, ranks).tolist() == np.sort(values)[ranks].tolist()
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_the_order_of_values_is_that_of_a_stable_sort(values):
+    assert np.array_equal(order_of(values), np.argsort(values, kind="stable"))
+
+
+def test_the_order_of_many_values_takes_little_room(limited):
+    values = np.random.default_rng(0).random(6_000_000)
+    assert held(lambda: order_of(values)) < 50e6 < 1.5 * 8 * len(values)
 
 
 @pytest.mark.parametrize("name", ["tied", "spread"])

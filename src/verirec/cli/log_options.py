@@ -246,7 +246,10 @@ class ExcludeOptions:
 
         if self.exclude is None:
             return None
-        users, items = known_pairs(ratings.pairs(self.exclude), log.user_ids, log.item_ids)
+        found = ratings.pairs(self.exclude)
+        if found.user_ids == log.user_ids and found.item_ids == log.item_ids and len(found):
+            return found
+        users, items = known_pairs(found, log.user_ids, log.item_ids)
         if len(users) == 0:
             raise UnknownIdError(f"{self.exclude.name}: no row has both a user and an item of the log")
         return vr.FeedbackLog.from_arrays(users, items, users * 0, n_users=log.n_users, n_items=log.n_items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -169,6 +170,44 @@ def _at_rank(values: npt.NDArray[np.float64], some: npt.NDArray[np.float64], ran
     if not first <= rank < first + len(near):
         near, first = values, 0
     return float(np.partition(near, rank - first)[rank - first])
+
+
+def order_of(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return the places of values in ascending order, as `np.argsort` does, ties by place; shape (n,).
+
+    A long array's values are sorted into ranges first, and each of these by itself.
+
+    Examples
+    --------
+    >>> order_of(np.array([0.3, 0.1, 0.3])).tolist()
+    [1, 0, 2]
+    """
+    if len(values) <= _PART:
+        return np.argsort(values, kind="stable")
+    some = np.sort(values[:: len(values) // SHORT])
+    edges = np.unique(some[:: max(len(some) * _PART // len(values), 1)])
+    size = np.zeros(len(edges) + 1, np.int64)
+    for at in parts_of(len(values)):
+        size += np.bincount(np.searchsorted(edges, values[at], side="right"), minlength=len(size))
+    return _sorted_in_ranges(values, edges, np.append(0, np.cumsum(size)))
+
+
+def _sorted_in_ranges(
+    values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64], starts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Put places and values where their range begins, part after part, and then in order within."""
+    places, moved = long_array(len(values), np.int64), long_array(len(values))
+    filled_to = starts[:-1].copy()
+    for at in parts_of(len(values)):
+        own = np.searchsorted(edges, values[at], side="right")
+        order, count = np.argsort(own, kind="stable"), np.bincount(own, minlength=len(filled_to))
+        for one, some in enumerate(np.split(order, np.cumsum(count)[:-1])):
+            to = slice(filled_to[one], filled_to[one] + len(some))
+            places[to], moved[to] = at.start + some, values[at][some]
+        filled_to += count
+    for start, stop in pairwise(starts.tolist()):
+        places[start:stop] = places[start:stop][np.argsort(moved[start:stop], kind="stable")]
+    return places
 
 
 def shuffled_rows(length: int, random: np.random.Generator) -> npt.NDArray[np.integer[Any]]:

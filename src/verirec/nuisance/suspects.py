@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from verirec.checks import whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
+from verirec.data.parts import order_of
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.exceptions import ParameterError, PredictionError
 from verirec.losses import GroupedNoiseRates, NoiseRates
@@ -116,7 +117,7 @@ def find_suspect_labels(
     if not (said.min(initial=0) >= 0 and said.max(initial=0) <= 1):
         raise PredictionError("h must be a probability of each pair: some are outside of 0 and 1")
     wrong = each(_probability_wrong, log.labels, said, *noise_rates.of_pairs(log.users, log.items))
-    order = np.argsort(each(np.negative, wrong), kind="stable")
+    order = order_of(each(np.negative, wrong))
     return SuspectLabels(log, order, each(lambda rows: wrong[rows], order))
 
 
