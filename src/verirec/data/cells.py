@@ -11,6 +11,7 @@ import numpy.typing as npt
 from verirec.checks import as_array
 from verirec.data.parts import looked_up, parts_of
 from verirec.exceptions import ParameterError, PositionError, VerirecError
+from verirec.scratch import those
 
 Positions = npt.NDArray[np.integer[Any]]
 
@@ -184,6 +185,17 @@ def checked_rows(rows: npt.ArrayLike, size: int) -> npt.NDArray[Any]:
     if index.shape != (size,):
         raise ParameterError(f"a mask of rows must have shape ({size},); got {index.shape}")
     return index
+
+
+def taken(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return what an array has at rows that `checked_rows` accepted.
+
+    Examples
+    --------
+    >>> taken(np.array([3, 4, 5]), np.array([True, False, True])).tolist()
+    [3, 5]
+    """
+    return those(values, rows) if rows.dtype == bool else np.asarray(values[rows])
 
 
 def pair_positions(users: npt.ArrayLike, items: npt.ArrayLike, shape: tuple[int, int]) -> tuple[Positions, Positions]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from verirec.checks import number_array, one_of, truth_value
 from verirec.data import gate
 from verirec.data.arrays import array_columns
-from verirec.data.cells import checked_rows
+from verirec.data.cells import checked_rows, taken
 from verirec.data.feature_columns import Features, FeatureScale
 from verirec.data.frames import arrow_columns
 from verirec.data.ids import IdMap
@@ -25,7 +25,6 @@ from verirec.exceptions import DataError, LabelError, ParameterError
 from verirec.formatting import share_in_words, short
 from verirec.losses import NoiseRates
 from verirec.randomness import RandomState, as_generator
-from verirec.scratch import those
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -400,8 +399,7 @@ class FeedbackLog:
         columns = dict(vars(self))
         for name in gate.ROW_COLUMNS:
             if columns[name] is not None:
-                values = columns[name]
-                columns[name] = those(values, index) if index.dtype == bool else values[index]
+                columns[name] = taken(columns[name], index)
         return self._of_checked(**columns)
 
     def with_labels(self, labels: npt.ArrayLike) -> FeedbackLog:

@@ -181,12 +181,10 @@ def spoken_of(pairs: LoggedPairs, exclude: Any) -> LoggedPairs:
 
 def _among(audited: AuditedRows, kept: npt.NDArray[np.bool_], log: FeedbackLog, part: FeedbackLog) -> AuditedRows:
     """Return the audited rows of a log that are among those of a part of it, by their numbers there."""
-    inside = kept[audited.rows]
-    if not inside.any():
-        raise AuditError(f"all {len(inside):,} audited pairs are among those that are left out")
-    old = audited.rows[inside]
-    rows, _ = places_in(log.users[old], log.items[old], part.users, part.items)
-    return AuditedRows(rows, audited.true_labels[inside], audited.probabilities[inside])
+    found = audited.among(kept, log, part)
+    if len(found.rows) == 0:
+        raise AuditError(f"all {len(audited.rows):,} audited pairs are among those that are left out")
+    return found
 
 
 def audit_within(audit: AuditSample | None, log: FeedbackLog) -> AuditSample | None:

@@ -13,8 +13,10 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
+from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.ids import IdMap
-from verirec.data.pair_keys import Keys
+from verirec.data.pair_keys import NO_PAIRS, Keys, keys_of, union
+from verirec.data.pair_sketch import known_pairs
 from verirec.exceptions import ParameterError
 from verirec.models import FactorModel, Model
 from verirec.training.threads import one_thread
@@ -86,6 +88,21 @@ class Recommendations:
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False, escape=True, max_rows=20))
+
+
+def rated_pairs(log: FeedbackLog | None, user_ids: IdMap, item_ids: IdMap) -> Keys:
+    """Return the pairs of a log whose user and item are known, by `cell_keys`, in ascending order; none of no log.
+
+    Examples
+    --------
+    >>> log = FeedbackLog.from_arrays([0, 1], [0, 1], [1, 0], n_users=2, n_items=2, user_ids=["ann", "bob"])
+    >>> rated_pairs(log, IdMap.of(["bob", "cat"]), IdMap(2)).tolist()
+    [1]
+    """
+    if log is None:
+        return NO_PAIRS
+    checked_log(log, levels=True)
+    return union(keys_of(*known_pairs(log, user_ids, item_ids), len(item_ids)))
 
 
 def top_items(

@@ -13,8 +13,7 @@ import torch
 from verirec.checks import truth_value, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import check_scale
-from verirec.data.pair_keys import NO_PAIRS, Keys, keys_of, union
-from verirec.data.pair_sketch import PairSketch, known_pairs
+from verirec.data.pair_sketch import PairSketch
 from verirec.exceptions import ColdStartWarning, ParameterError, warn_caller
 from verirec.formatting import html_table
 from verirec.losses import TransitionMatrix
@@ -22,7 +21,7 @@ from verirec.training.folding import fold_in, rows_of_known_items
 from verirec.training.heads import BINARY, Head, OrdinalHead
 from verirec.training.model_cells import levelled_cells, marked, score_cells
 from verirec.training.recommendations import Recommendations as Recommendations
-from verirec.training.recommendations import top_items
+from verirec.training.recommendations import rated_pairs, top_items
 from verirec.training.recommender_files import read_recommender
 from verirec.training.report import TrainingReport
 from verirec.training.saving import plain_rates, write_model
@@ -194,7 +193,9 @@ class Recommender:
         if k > len(self.item_ids):
             raise ParameterError(f"k must be at most the number of items, {len(self.item_ids):,}; got {k:,}")
         self._warn_of_cold(np.unique(positions), np.empty(0, np.int64))
-        items, scores = top_items(self.model, positions, len(self.item_ids), k, self._rated(exclude))
+        items, scores = top_items(
+            self.model, positions, len(self.item_ids), k, rated_pairs(exclude, self.user_ids, self.item_ids)
+        )
         if self.calibration is not None:
             found = items >= 0
             scores[found] = self.calibration.logits(scores[found].astype(np.float64))
@@ -203,12 +204,6 @@ class Recommender:
         found = items >= 0
         scores[found] = self.head.values(scores[found].astype(np.float64))
         return Recommendations(self.user_ids.ids(positions), self.item_ids, items, scores, "stars")
-
-    def _rated(self, exclude: FeedbackLog | None) -> Keys:
-        if exclude is None:
-            return NO_PAIRS
-        checked_log(exclude, levels=True)
-        return union(keys_of(*known_pairs(exclude, self.user_ids, self.item_ids), self.shape[1]))
 
     def similar_items(self, item: Any, k: int = 10) -> Recommendations:
         """Return the k items most like one, by the cosine of their factors; itself is left out."""
@@ -265,7 +260,7 @@ class Recommender:
         rates = self.noise_rates if noise_rates is None else noise_rates
         if self.head.levels is not None or isinstance(rates, TransitionMatrix):
             raise ParameterError(f"level and slope are put right of 0/1 labels; this model has head={self.head.name!r}")
-        rated = self._rated(exclude)
+        rated = rated_pairs(exclude, self.user_ids, self.item_ids)
         return replace(self, calibration=level_of(self.model, self.shape, survey, rated, rates))
 
     def fold_in(self, ratings: FeedbackLog) -> Recommender:

@@ -11,7 +11,6 @@ from scipy.special import ndtri
 
 from verirec.checks import one_of, whole_number
 from verirec.data.feedback_log import FeedbackLog, checked_log
-from verirec.data.pair_keys import places_in
 from verirec.data.parts import counts
 from verirec.data.predictions import PredictionsLike
 from verirec.exceptions import (
@@ -222,14 +221,13 @@ class AuditNoiseRates:
             inside = each(
                 lambda own, group: groups[own] == group, log.users if by_user else log.items, group, dtype=bool
             )
-            asked = inside[audited.rows]
-            if not asked.any():
+            part = log.select(inside)
+            own = audited.among(inside, log, part)
+            if len(own.rows) == 0:
                 raise AuditError(f"group {group} has no audited pair")
-            part, own = log.select(inside), AuditedRows(*(values[asked] for values in audited))
-            rows, _ = places_in(log.users[own.rows], log.items[own.rows], part.users, part.items)
             of_part = None if weights is None else those(weights, inside)
             where = f" in group {group}"
-            rates.append(self._rates(part, those(strata, inside), own._replace(rows=rows), of_part, where, log))
+            rates.append(self._rates(part, those(strata, inside), own, of_part, where, log))
         return GroupedNoiseRates(tuple(rates), **{name: groups})
 
 

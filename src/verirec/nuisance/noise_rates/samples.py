@@ -14,6 +14,7 @@ from verirec.checks import path_of
 from verirec.data.cells import checked_rows
 from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.levels import Levels, check_scale, checked_levels, rows_on, said_of, values_at
+from verirec.data.pair_keys import places_in
 from verirec.data.roles import TruthRoles
 from verirec.data.truth_files import frame_truths, read_truths
 from verirec.exceptions import AuditError
@@ -39,6 +40,13 @@ class AuditedRows(NamedTuple):
     rows: npt.NDArray[np.int64]
     true_labels: npt.NDArray[np.int8]
     probabilities: Array
+
+    def among(self, kept: npt.NDArray[np.bool_], log: FeedbackLog, part: FeedbackLog) -> AuditedRows:
+        """Return those of a log's rows that a part of it keeps, by their numbers there; there may be none."""
+        inside = kept[self.rows]
+        old = self.rows[inside]
+        rows, _ = places_in(log.users[old], log.items[old], part.users, part.items)
+        return AuditedRows(rows, self.true_labels[inside], self.probabilities[inside])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
