@@ -13,7 +13,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import Grid
 from verirec.data.predictions import LinkedFactors, PredictionsLike, as_predictions
 from verirec.data.splits import split
-from verirec.estimation.cell_losses import CellLosses, far_outside, worse_than_a_coin
+from verirec.estimation.cell_losses import CellLosses, coin_losses, far_outside, worse_than_a_coin
 from verirec.estimation.coverage import covered_rows
 from verirec.estimation.curves import Curve, LabelledScores, PlattCurve, isotonic_curve, levelled_curve, platt_curve
 from verirec.estimation.inputs import Rates, judgeable, predictions_for
@@ -22,7 +22,6 @@ from verirec.exceptions import PredictionError, ScoreWarning, SurveyError, Surve
 from verirec.losses import correct_labels, get_loss
 from verirec.nuisance.surveys import SurveySample, check_of_all
 from verirec.randomness import RandomState
-from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 CalibrationMethod = Literal["platt", "isotonic"]
@@ -205,10 +204,8 @@ def need_calibration(predictions: PredictionsLike, log: FeedbackLog) -> bool:
         return not values.ranks_only and not are_probabilities(values, log)
     if values.link_is_assumed:
         return True
-    loss = get_loss("log")
-    negative, difference = CellLosses(values, loss).of_rows(log.users, log.items)
-    errors = each(lambda label, zero, more: zero + label * more, log.labels, negative, difference)
-    return worse_than_a_coin(errors, each(lambda label: loss.of(np.full(len(label), 0.5), label), log.labels))
+    losses = CellLosses(values, get_loss("log"))
+    return worse_than_a_coin(losses.of_labels(log), coin_losses(losses.loss, log))
 
 
 def are_probabilities(predictions: PredictionsLike, log: FeedbackLog) -> bool:

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
+from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import WORTH_SENDING, Grid
 from verirec.data.parts import SHORT, filled, parts_of
 from verirec.data.predictions import LinkedFactors
 from verirec.engine import Engine, current_engine
 from verirec.exceptions import PredictionError
-from verirec.losses import LevelLoss, Loss
+from verirec.losses import LevelLoss, Loss, errors_of
 from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
@@ -162,6 +163,10 @@ class CellLosses:
         negative, difference = (np.concatenate(side, axis=-1) for side in zip(*found, strict=True))
         return negative, difference
 
+    def of_labels(self, log: FeedbackLog) -> Array:
+        """Return the loss of each row's label, shape (n,)."""
+        return each(errors_of, *self.of_rows(log.users, log.items), log.labels)
+
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return both for single pairs."""
         engine = current_engine()
@@ -175,6 +180,11 @@ class CellLosses:
                 self.check_grid()
             self.check(lambda: [values])
             raise
+
+
+def coin_losses(loss: Loss | LevelLoss, log: FeedbackLog) -> Array:
+    """Return the losses of a log's labels if a half is predicted for each pair, shape (n,)."""
+    return each(lambda labels: loss.of(np.full(len(labels), 0.5), labels), log.labels)
 
 
 def far_outside(values: Array) -> bool:

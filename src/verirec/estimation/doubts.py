@@ -12,7 +12,7 @@ from verirec.data.pair_keys import pairs_of
 from verirec.data.parts import SHORT, counts, over_parts, totals
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
-from verirec.estimation.cell_losses import worse_than_a_coin
+from verirec.estimation.cell_losses import coin_losses, worse_than_a_coin
 from verirec.estimation.inputs import FEW, AnyNoise, warn_of_little_signal, warn_of_unweighted_audit
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.level_losses import LevelLosses
@@ -223,7 +223,7 @@ def _warn_of_scores(problem: EstimationProblem) -> None:
     if not isinstance(given, LinkedFactors) or given.link != "logistic":
         return
     rows, loss = problem.rows(None), problem.losses.loss
-    coins = each(lambda labels: loss.of(np.full(len(labels), 0.5), labels), rows.log.labels)
+    coins = coin_losses(loss, rows.log)
     if worse_than_a_coin(rows.errors, coins):
         warn_caller(
             f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "

@@ -212,7 +212,7 @@ def all_command(
 def _kuairec_or_line(data: Path | None) -> Population | None:
     """Load KuaiRec; where it is not at hand say so in a line, and what would do."""
     from verirec.data.datasets.kuairec import BLOCK, PUBLISHED
-    from verirec.studies.semi_synthetic.populations import has_population
+    from verirec.studies.semi_synthetic import has_population
 
     if has_population("kuairec", data):
         return _population("kuairec", data)
@@ -258,7 +258,7 @@ def _relative(folder: Path, start: Path) -> str:
 def _check(seeds: int, out: Path) -> None:
     """Check what is asked for before anything is loaded."""
     from verirec.pages.writing import check_writable
-    from verirec.studies.semi_synthetic.runs import check_seeds
+    from verirec.studies.semi_synthetic import check_seeds
 
     check_seeds(seeds)
     check_writable(out)

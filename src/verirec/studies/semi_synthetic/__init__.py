@@ -2,8 +2,8 @@
 
 from verirec.exceptions import WorkerEndedError
 from verirec.studies.semi_synthetic.plans import Plan, Setting, figure1_plan, robustness_plan, table1_plan
-from verirec.studies.semi_synthetic.populations import Population, load_population
-from verirec.studies.semi_synthetic.runs import run_plan
+from verirec.studies.semi_synthetic.populations import Population, has_population, load_population
+from verirec.studies.semi_synthetic.runs import check_seeds, run_plan
 from verirec.studies.semi_synthetic.seeds import Record, run_seed
 
 __all__ = [
@@ -12,7 +12,9 @@ __all__ = [
     "Record",
     "Setting",
     "WorkerEndedError",
+    "check_seeds",
     "figure1_plan",
+    "has_population",
     "load_population",
     "robustness_plan",
     "run_plan",
