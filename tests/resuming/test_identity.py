@@ -116,3 +116,33 @@ def test_what_cannot_be_recognised_is_named(name, value, told):
 def test_a_seed_is_needed(given):
     with pytest.raises(ParameterError, match=r"^checkpoint needs a random_state that is a whole number; got "):
         key({"random_state": given})
+
+
+def test_text_of_any_length_and_fields_by_name_have_keys_of_their_own():
+    long = [np.array([letter * 40], dtype=np.dtypes.StringDType()) for letter in "ab"] if np.__version__ >= "2" else []
+    named = [np.zeros(2, [(name, "i4")]) for name in "ab"]
+    keys = [key({"a": value}) for value in long + named]
+    assert len(set(keys)) == len(keys) > 1
+
+
+def test_what_cannot_be_read_as_arrays_is_refused_by_name():
+    check_refusal(
+        lambda: key({"frame": pd.Series(pd.Categorical([object(), 1]))}),
+        ParameterError,
+        "checkpoint needs what can be recognised in another run; frame is of type Series",
+    )
+
+
+def test_models_of_torch_differ_by_all_that_they_are_and_others_parts_are_refused():
+    torch = pytest.importorskip("torch")
+
+    class Own(torch.nn.Module):
+        pass
+
+    trained = torch.nn.Sequential(torch.nn.Dropout(0.5))
+    heads = [torch.nn.MultiheadAttention(4, count) for count in (2, 4)]
+    heads[1].load_state_dict(heads[0].state_dict())
+    keys = [key({"a": one}) for one in (trained, torch.nn.Sequential(torch.nn.Dropout(0.5)).eval(), *heads)]
+    assert len(set(keys)) == 4
+    with pytest.raises(ParameterError, match="a is of type Own"):
+        key({"a": torch.nn.Sequential(Own())})

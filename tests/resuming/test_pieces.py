@@ -264,3 +264,20 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
 def test_without_a_checkpoint_work_is_done():
     with within("a"), apart("b"):
         assert kept("a", lambda: kept("a", lambda: 1)) == 1
+
+
+def test_pieces_of_another_job_are_none_of_this_one_wherever_they_lie(job, tmp_path):
+    other = Job(tmp_path / "other", of="another job")
+    stop(other, "inner")
+    stop(job, "second")
+    own = next(job.folder.glob("*/*"))
+    own.write_bytes(next(other.folder.glob("*/*")).read_bytes())
+    assert job.run()[1] == ["first", "second", "inner", "last"]
+
+
+def test_pieces_of_another_job_stay_until_one_is_done(job, tmp_path):
+    stop(job, "second")
+    other = Job(job.folder, of="another job")
+    stop(other, "first")
+    assert job.run()[1] == ["second", "inner", "last"]
+    assert not job.folder.exists()

@@ -35,7 +35,8 @@ class Told:
         now = time.monotonic()
         if now - self._last >= self._every:
             self._last = now
-            named = "" if task.what == task.unit else f"{task.what}: "
+            # Of passes a step may have many: how long one takes says nothing of the others.
+            named = f"pass over {task.total:,} {task.unit}: " if task.what == task.unit else f"{task.what}: "
             self._say(f"{self.step}: {named}{in_words(task)}" if self.step else f"{named}{in_words(task)}")
 
 
