@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-_BRIEF: Final = 90.0
-"""Seconds, and minutes, that are said as such."""
 
 
 def rows_in_words(rows: npt.NDArray[np.integer[Any]] | Sequence[int], total: int, *, max: int = 3) -> str:
@@ -55,20 +52,6 @@ def share_in_words(share: float) -> str:
     ('7.12%', '0.0012%')
     """
     return f"{share:.2%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
-
-
-def time_in_words(seconds: float) -> str:
-    """Say how long something takes.
-
-    Examples
-    --------
-    >>> time_in_words(12.2), time_in_words(100), time_in_words(8_000)
-    ('12 s', '2 min', '2 h 13 min')
-    """
-    if seconds < _BRIEF:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < _BRIEF else f"{minutes // 60} h {minutes % 60} min"
 
 
 def short(value: object, *, max: int = 60) -> str:

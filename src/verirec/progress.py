@@ -7,6 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
+
+_BRIEF: Final = 90.0
+"""Seconds, and minutes, that are said as such."""
 
 
 @dataclass
@@ -84,3 +88,17 @@ def shown_to(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+def time_in_words(seconds: float) -> str:
+    """Say how long something takes.
+
+    Examples
+    --------
+    >>> time_in_words(12.2), time_in_words(100), time_in_words(8_000)
+    ('12 s', '2 min', '2 h 13 min')
+    """
+    if seconds < _BRIEF:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < _BRIEF else f"{minutes // 60} h {minutes % 60} min"

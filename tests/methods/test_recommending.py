@@ -14,6 +14,7 @@ from scipy.special import expit
 
 import verirec as vr
 from refusals import check_refusal
+from verirec.data.pair_keys import NO_PAIRS
 from verirec.data.predictions import as_predictions
 from verirec.exceptions import ColdStartWarning, IdError, NotFittedError, ParameterError, UnknownIdError, VerirecError
 from verirec.methods import MF, catalogue
@@ -187,7 +188,7 @@ def test_ties_go_to_the_first_item(k):
     levels = random.integers(4, size=600).astype(np.float32)
     with torch.no_grad():
         model.item_constants.copy_(torch.as_tensor(levels))
-    found, _ = top_items(model, np.array([2, 0]), 600, k, None)
+    found, _ = top_items(model, np.array([2, 0]), 600, k, NO_PAIRS)
     np.testing.assert_array_equal(found, np.tile(np.argsort(-levels, kind="stable")[:k], (2, 1)))
 
 

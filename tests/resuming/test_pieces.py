@@ -127,13 +127,13 @@ def test_what_a_killed_process_left_half_written_is_removed(job):
     assert not job.folder.exists()
 
 
-def test_a_name_is_for_one_piece(job):
+def test_pieces_that_are_called_the_same_are_told_apart_by_their_order(job):
     def work():
-        job.piece("a")
-        job.piece("a")
+        return [job.piece("a", lambda: 1), job.piece("a", lambda: 2), job.piece("b", lambda: 3)]
 
-    with pytest.raises(RuntimeError, match="two pieces of a job are called 'a'"):
-        job.run(work=work)
+    with pytest.raises(KeyboardInterrupt):
+        job.run("b", work=work)
+    assert job.run(work=work) == ([1, 2, 3], ["b"])
 
 
 def test_a_slash_in_a_name_parts_nothing(job):

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from verirec.formatting import time_in_words
-from verirec.progress import Task
+from verirec.progress import Task, time_in_words
 
 MINUTE: Final = 60.0
 BLINK: Final = 0.1

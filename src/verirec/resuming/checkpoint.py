@@ -12,8 +12,8 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from verirec.engine.choice import takes_engine
 from verirec.exceptions import ReusedWorkWarning, UnkeptWorkWarning, warn_caller
-from verirec.formatting import time_in_words
 from verirec.pages.writing import named_place, sole_writer
+from verirec.progress import time_in_words
 from verirec.resuming.identity import job_key
 from verirec.resuming.pieces import Pieces
 

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -62,7 +63,7 @@ class Pieces:
     def __init__(self, root: Path, key: str) -> None:
         self.root, self.folder = root, root / key
         self.refused: OSError | None = None
-        self._named: set[str] = set()
+        self._named: Counter[str] = Counter()
         _remove(self.folder.glob(f".*{_ENDING}-*"))
         self._seconds = self._finished()
 
@@ -135,13 +136,11 @@ class Pieces:
         return value
 
     def claimed(self, scope: _Scope, name: str) -> str:
-        """Return a piece's whole name, which no other of the job may have."""
+        """Return a piece's whole name: of several that are called the same there, the later ones are numbered."""
         # Names may be a user's: a slash of theirs parts nothing.
         path = scope.path + name.replace("%", "%25").replace("/", "%2F")
-        if path in self._named:
-            raise RuntimeError(f"two pieces of a job are called {path!r}")
-        self._named.add(path)
-        return path
+        self._named[path] += 1
+        return path if self._named[path] == 1 else f"{path}%n{self._named[path]}"
 
     def _keep(self, name: str, seconds: float, warned: list[warnings.WarningMessage], value: Any) -> bool:
         """Write a piece, if it can be; where the disk refuses it, the work goes on."""
@@ -209,7 +208,7 @@ def kept(name: str, compute: Callable[[], Result]) -> Result:
     Parameters
     ----------
     name
-        Of the piece: one that no other has there.
+        Of the piece, the same each time; where several have it, the order counts in which they are asked for.
     compute
         Makes it, the same each time.
 
