@@ -156,6 +156,10 @@ class DiskSpaceError(VerirecError, OSError):
     """A disk has no room for what is to be written."""
 
 
+class OpenFilesError(VerirecError, RuntimeError):
+    """The system lets this process have fewer files open than the work has parts."""
+
+
 class EngineError(VerirecError, RuntimeError):
     """Work cannot be sent to where it should run: no cluster answers, workers lack what they need."""
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from verirec.exceptions import DiskSpaceError
 from verirec.formatting import bytes_in_words, short
+from verirec.open_files import naming_the_limit
 
 _TICK: Final = 0.02
 """Seconds between two looks at how many pages are in memory."""
@@ -120,7 +121,7 @@ def memory_limit() -> int | None:
 
 def mapped_file(file: Path, *, writable: bool = False) -> mmap.mmap:
     """Map a file that is not empty; its pages leave memory where they are too many."""
-    with file.open("r+b" if writable else "rb") as opened:
+    with naming_the_limit(), file.open("r+b" if writable else "rb") as opened:
         found = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ)
     _KEEPER.add(found)
     return found

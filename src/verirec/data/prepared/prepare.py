@@ -22,6 +22,7 @@ from verirec.data.tables import FIELD_OF_ROLE, LogOptions, given_catalogues
 from verirec.data.text_form import TextForm
 from verirec.exceptions import ReusedWorkWarning, VerirecWarning, warn_caller
 from verirec.formatting import short
+from verirec.open_files import many_files
 from verirec.scratch import DEFAULT_MEMORY, limit_memory
 
 _BYTES_A_ROW: Final = 400
@@ -86,6 +87,7 @@ def prepare_log(
     return place
 
 
+@many_files()
 def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextForm, memory: int) -> None:
     """Prepare a log in a place that is free, for its sole preparer."""
     sources = Sources.of(files, settings.roles, form)
