@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import verirec as vr
+from held import held
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
+from verirec.data.cells import CellValues
+from verirec.data.parts import SHORT
 from verirec.data.predictions import as_predictions
+from verirec.engine import running_on
+from verirec.engine.base import Serial
 from verirec.estimation.cell_losses import CellLosses
 from verirec.exceptions import PredictionError
 from verirec.losses import get_loss
@@ -139,3 +144,55 @@ def test_a_clip_makes_no_probabilities_of_scores(loss):
     # One that is 1 but for rounding is a probability.
     scores[1, 2] = 1 + 1e-9
     assert np.isfinite(losses_of(scores, loss, clip=1e-6).of_rows(USERS, ITEMS)).all()
+
+
+class Batched(CellValues):
+    """A model that says something else of a pair in each batch, and takes 128 bytes a pair on the way."""
+
+    shape = (1_000, 2_000)
+    parallel = False
+
+    def cells(self, users, items):
+        """Return a probability that depends on who else is asked about."""
+        shares = np.ones((users.size, 16)) * (1 + users.ravel()[:, None]) / (2 + users.max())
+        return (0.5 * shares.mean(axis=1)).reshape(users.shape)
+
+
+class Elsewhere(Serial):
+    """This process, taken for others."""
+
+    elsewhere, workers = True, 2
+
+
+def pairs_of(length):
+    return np.divmod(np.arange(length, dtype=np.int32), Batched.shape[1])
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_model_is_asked_about_the_same_pairs_at_once_on_every_engine(parallel, monkeypatch):
+    monkeypatch.setattr(Batched, "parallel", parallel)
+    losses = CellLosses(Batched(), get_loss("squared"))
+    here = losses.of_rows(*pairs_of(20 * SHORT + 5))
+    with running_on(Elsewhere()):
+        there = losses.of_rows(*pairs_of(20 * SHORT + 5))
+    assert [one.tobytes() for one in here] == [one.tobytes() for one in there]
+
+
+def test_a_model_is_not_asked_about_all_rows_at_once(limited):
+    """The losses themselves are on disk; whatever the length, no more than a part is in memory."""
+    losses = CellLosses(Batched(), get_loss("squared"))
+    losses.of_rows(*pairs_of(9))
+    few, many = pairs_of(4 * SHORT), pairs_of(16 * SHORT)
+    short, long = held(lambda: losses.of_rows(*few)), held(lambda: losses.of_rows(*many))
+    assert long - short < 8 * 12 * SHORT
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(1.0, "; 2 of 200,000 predictions are not "), (np.nan, "; 2 of 200,000 are not ")]
+)
+def test_wrong_predictions_are_counted_among_all_pairs_where_a_model_is_asked_part_by_part(wrong, told):
+    def predicted(users, items):
+        return np.where((users % 60 == 3) & (items == 7), wrong, 0.5)
+
+    losses = CellLosses(as_predictions(predicted, 1_000, 2_000), get_loss("log"))
+    check_refusal(lambda: losses.of_rows(*pairs_of(200_000)), PredictionError, told)

@@ -154,7 +154,7 @@ class CellLosses:
             negative[part], difference = self.cells(users[part], items[part])
             return difference
 
-        difference = filled(differences, len(users), self.columns)
+        difference = filled(differences, len(users), self.columns, parallel=self.parallel)
         return negative, difference
 
     def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
@@ -173,8 +173,9 @@ class CellLosses:
         try:
             if engine.elsewhere and len(users) >= WORTH_SENDING:
                 return self._by_workers(users, items, engine)
-            return self._by_parts(users, items) if self.parallel else self.cells(users, items)
+            return self._by_parts(users, items)
         except PredictionError:
+            # What is wrong is counted over all pairs, not over those of a part.
             values = self.clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()
