@@ -132,6 +132,21 @@ def test_hosts_keep_their_state_and_say_when_it_is_lost(engine):
             host.end()
 
 
+def test_ray_refuses_parts_as_long_as_workers_that_keep_a_state_have_its_cores(small_cluster):
+    with Ray() as engine:
+        hosts = engine.hosts(2)
+        for host in hosts:
+            with pytest.raises(EngineError, match=r"^Ray's workers keep a state, .*: let go of them first$"):
+                list(engine.map(abs, [-1]))
+            host.end()
+        assert list(engine.map(abs, [-1])) == [1]
+        lost = engine.hosts(1)[0]
+        with pytest.raises(WorkerEndedError):
+            lost.begin(end_host)()
+        lost.end()
+        assert list(engine.map(abs, [-1])) == [1]
+
+
 def test_the_engine_in_use_is_the_one_that_was_named_last():
     assert current_engine().name == "serial"
     with running_on("processes", 2) as outer, running_on(None) as inner:
