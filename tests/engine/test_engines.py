@@ -19,6 +19,7 @@ from engine_work import (
     end_always,
     end_host,
     end_once,
+    memory,
     recall,
     refuse_five,
     remember,
@@ -28,6 +29,7 @@ from engine_work import (
 )
 
 import verirec
+from verirec import scratch
 from verirec.engine import Processes, Ray, as_engine, current_engine, ray_core, running_on
 from verirec.engine.processes import Child
 from verirec.engine.ray_core import make_actor, make_task, received
@@ -108,6 +110,25 @@ def test_a_part_that_ends_every_worker_is_named_in_one_line():
 def test_workers_have_one_thread(engine):
     if engine.elsewhere:
         assert set(engine.map(threads, range(4))) == {(1, "1")}
+
+
+def test_workers_have_the_limit_of_memory_that_holds_when_they_are_asked(engine, monkeypatch):
+    def hold(limit):
+        monkeypatch.setattr(scratch._KEEPER, "memory", limit)
+
+    hold(900_000_000)
+    # The least counts, and workers of a cluster may have served others before.
+    assert all(0 < one <= 900_000_000 for one in engine.map(memory, range(4)))
+    hold(800_000_000)
+    assert all(0 < one <= 800_000_000 for one in engine.map(memory, range(4)))
+    hosts = engine.hosts(2)
+    try:
+        assert all(0 < host.begin(memory)() <= 800_000_000 for host in hosts)
+        hold(700_000_000)
+        assert all(0 < host.begin(memory)() <= 700_000_000 for host in hosts)
+    finally:
+        for host in hosts:
+            host.end()
 
 
 def test_what_cannot_be_sent_is_said_in_one_line(engine):
@@ -215,7 +236,7 @@ class FakeRay(SimpleNamespace):
     cancel = staticmethod(lambda reference, force: None)
 
     def remote(self, **_):
-        def sent(shared, chunk):
+        def sent(shared, chunk, memory):
             self.running += 1
             self.most = max(self.most, self.running)
             return chunk
@@ -280,10 +301,12 @@ def test_ray_tasks_and_actors_say_what_they_have_that_is_not_here():
     told = (
         rf"the Ray worker on {socket.gethostname()} has verirec \S+ where this process has 0.0.1\+other: install the "
     )
-    assert re.fullmatch(f"{told}same there", make_task(other)([None], b""))
-    assert re.fullmatch(f"{told}same there", make_actor(other)().call([]))
+    assert re.fullmatch(f"{told}same there", make_task(other)([None], b"", None))
+    assert re.fullmatch(f"{told}same there", make_actor(other)().call([], None))
     with pytest.raises(EngineError, match=f"^{told}"):
-        received(SimpleNamespace(get=lambda one: one, exceptions=FakeRay.exceptions), make_task(other)([None], b""))
+        received(
+            SimpleNamespace(get=lambda one: one, exceptions=FakeRay.exceptions), make_task(other)([None], b"", None)
+        )
 
 
 def test_workers_of_another_version_are_named_by_what_differs():

@@ -17,6 +17,7 @@ from verirec.engine.processes import usable_processes
 from verirec.engine.ray_worker import apart, together
 from verirec.engine.worker import Reply, Versions, in_pieces, naming_what_stays, reissued, sendable, versions
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
+from verirec.scratch import memory_limit
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -127,7 +128,8 @@ class Ray(Engine):
             for number in range(len(chunks)):
                 while True:
                     while len(under_way) < at_once and sent < min(number + ahead, len(chunks)):
-                        under_way[self._task.remote(shared, sendable("a part of the work", chunks[sent]))] = sent
+                        given = sendable("a part of the work", chunks[sent])
+                        under_way[self._task.remote(shared, given, memory_limit())] = sent
                         sent += 1
                     if number in early:
                         break
@@ -184,7 +186,7 @@ class _RayHost(Host):
         self.ray, self.actor, self.idle, self.out, self.lost = ray, actor, idle, out, False
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-        pending = self.actor.call.remote(message("the work", (function, given)))
+        pending = self.actor.call.remote(message("the work", (function, given)), memory_limit())
 
         def wait() -> Any:
             try:
@@ -230,13 +232,13 @@ def make_task(here: Versions) -> Callable[..., Any]:
     """
     check, expected, paths = make_check(), tuple(here), list(sys.path)
 
-    def task(shared: list[Any], chunk: bytes) -> Any:
+    def task(shared: list[Any], chunk: bytes, memory: int | None) -> Any:
         wrong = check(expected)
         if wrong is not None:
             return wrong
         from verirec.engine.ray_worker import of_parts
 
-        return of_parts(shared[0], chunk, paths)
+        return of_parts(shared[0], chunk, paths, memory)
 
     return task
 
@@ -249,13 +251,13 @@ def make_actor(here: Versions) -> type:
         def __init__(self) -> None:
             self.state: dict[str, Any] = {}
 
-        def call(self, sent: Any) -> Any:
+        def call(self, sent: Any, memory: int | None) -> Any:
             wrong = check(expected)
             if wrong is not None:
                 return wrong
             from verirec.engine.ray_worker import of_state
 
-            return of_state(self.state, sent, paths)
+            return of_state(self.state, sent, paths, memory)
 
     return Actor
 
