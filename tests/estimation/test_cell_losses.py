@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +19,9 @@ from verirec.data.predictions import as_predictions
 from verirec.engine import running_on
 from verirec.engine.base import Serial
 from verirec.estimation.cell_losses import CellLosses
-from verirec.exceptions import PredictionError
-from verirec.losses import get_loss
+from verirec.estimation.level_losses import LevelLosses
+from verirec.exceptions import PredictionError, ScoreWarning
+from verirec.losses import get_level_loss, get_loss
 
 LOGITS = np.array([[-50.0, -3.0, 0.0, 50.0], [50.0, 0.5, -50.0, 2.0], [700.0, -700.0, 36.0, 38.0]])
 SHAPE = LOGITS.shape
@@ -178,13 +181,43 @@ def test_a_model_is_asked_about_the_same_pairs_at_once_on_every_engine(parallel,
     assert [one.tobytes() for one in here] == [one.tobytes() for one in there]
 
 
-def test_a_model_is_not_asked_about_all_rows_at_once(limited):
-    """The losses themselves are on disk; whatever the length, no more than a part is in memory."""
-    losses = CellLosses(Batched(), get_loss("squared"))
-    losses.of_rows(*pairs_of(9))
-    few, many = pairs_of(4 * SHORT), pairs_of(16 * SHORT)
-    short, long = held(lambda: losses.of_rows(*few)), held(lambda: losses.of_rows(*many))
+def log_of(length):
+    users, items = pairs_of(length)
+    return vr.FeedbackLog.from_arrays(users, items, 1 + items % 3, n_users=1_000, n_items=2_000, levels=(1, 2, 3))
+
+
+BINARY, STARS = (
+    CellLosses(Batched(), get_loss("squared"), 0.1),
+    LevelLosses(Batched(), get_level_loss("squared", (1, 2, 3))),
+)
+ASKED = {
+    "losses": lambda log: BINARY.of_rows(log.users, log.items),
+    "clipped": lambda log: BINARY.count_clipped(log.users, log.items),
+    "losses of stars": lambda log: STARS.of_rows(log.users, log.items),
+    "clipped stars": lambda log: replace(STARS, clip=0.0).count_clipped(log.users, log.items),
+    "scale": lambda log: quiet(STARS.warn_of_scale, log),
+}
+
+
+def quiet(function, *given):
+    with warnings.catch_warnings(action="ignore"):
+        return function(*given)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_a_model_is_not_asked_about_all_rows_at_once(asked, limited):
+    """What is found is on disk; whatever the length, no more than a part is in memory."""
+    asked(log_of(9))
+    few, many = log_of(4 * SHORT), log_of(16 * SHORT)
+    short, long = held(lambda: asked(few)), held(lambda: asked(many))
     assert long - short < 8 * 12 * SHORT
+
+
+def test_stars_outside_of_the_scale_are_counted_in_all_parts():
+    log = log_of(3 * SHORT)
+    with pytest.warns(ScoreWarning, match="of 196,608 of 196,608 logged pairs are outside of the scale"):
+        STARS.warn_of_scale(log)
+    assert replace(STARS, clip=0.0).count_clipped(log.users, log.items) == 3 * SHORT
 
 
 @pytest.mark.parametrize(

@@ -139,13 +139,16 @@ class CellLosses:
 
     def count_clipped(self, users: Positions, items: Positions) -> int:
         """Count the pairs whose prediction the clip changes."""
-        if self.clip is None:
-            return 0
-        total = 0
-        for part in parts_of(len(users), size=SHORT):
-            raw = self.predictions.cells(users[part], items[part])
-            total += int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
-        return total
+        return 0 if self.clip is None else self.count_outside(users, items)
+
+    def count_outside(self, users: Positions, items: Positions) -> int:
+        """Count the pairs whose prediction is outside of what `clip` keeps, part by part."""
+        parts = parts_of(len(users), size=SHORT)
+        return sum(int(self._outside(self.predictions.cells(users[part], items[part])).sum()) for part in parts)
+
+    def _outside(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        clip = self.clip or 0.0
+        return np.asarray((values < clip) | (values > 1 - clip))
 
     def _by_parts(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         negative = long_array(len(users))
