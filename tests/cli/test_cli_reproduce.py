@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from conftest import REPOSITORY
+from verirec.cli.options import StudyEngineOptions
 from verirec.engine import current_engine
 from verirec.studies.cli import reproduce
 from verirec.studies.semi_synthetic import Population, WorkerEndedError, runs, table1_plan
@@ -112,6 +113,20 @@ def test_seeds_are_run_where_they_are_told_to(small, run, tmp_path, monkeypatch)
         assert (code, errors) == (0, "")
     assert used == ["serial", "processes"]
     assert (tmp_path / "serial" / "table1.csv").read_bytes() == (tmp_path / "processes" / "table1.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "workers"),
+    [
+        ({}, 2),
+        ({"workers": 3}, 3),
+        ({"engine": "serial"}, None),
+        ({"engine": "ray"}, None),
+        ({"engine": "ray:10.0.0.1:6379", "workers": 3}, 3),
+    ],
+)
+def test_a_study_takes_two_processes_or_all_of_a_cluster(given, workers):
+    assert StudyEngineOptions(**given).workers == workers
 
 
 @pytest.mark.parametrize("name", ["printed", "sound"])

@@ -45,6 +45,12 @@ def threads(part):
     return usable_cores(), os.environ["OMP_NUM_THREADS"]
 
 
+def memory(part_or_state):
+    from verirec.scratch import memory_limit
+
+    return memory_limit()
+
+
 def remember(state, name, value):
     state[name] = value
     return len(state)

@@ -19,6 +19,7 @@ from engine_work import (
     end_always,
     end_host,
     end_once,
+    memory,
     recall,
     refuse_five,
     remember,
@@ -28,6 +29,7 @@ from engine_work import (
 )
 
 import verirec
+from verirec import scratch
 from verirec.engine import Processes, Ray, as_engine, current_engine, ray_core, running_on
 from verirec.engine.processes import Child
 from verirec.engine.ray_core import make_actor, make_task, received
@@ -110,6 +112,25 @@ def test_workers_have_one_thread(engine):
         assert set(engine.map(threads, range(4))) == {(1, "1")}
 
 
+def test_workers_have_the_limit_of_memory_that_holds_when_they_are_asked(engine, monkeypatch):
+    def hold(limit):
+        monkeypatch.setattr(scratch._KEEPER, "memory", limit)
+
+    hold(900_000_000)
+    # The least counts, and workers of a cluster may have served others before.
+    assert all(0 < one <= 900_000_000 for one in engine.map(memory, range(4)))
+    hold(800_000_000)
+    assert all(0 < one <= 800_000_000 for one in engine.map(memory, range(4)))
+    hosts = engine.hosts(2)
+    try:
+        assert all(0 < host.begin(memory)() <= 800_000_000 for host in hosts)
+        hold(700_000_000)
+        assert all(0 < host.begin(memory)() <= 700_000_000 for host in hosts)
+    finally:
+        for host in hosts:
+            host.end()
+
+
 def test_what_cannot_be_sent_is_said_in_one_line(engine):
     lock = threading.Lock()
     if engine.elsewhere:
@@ -130,6 +151,21 @@ def test_hosts_keep_their_state_and_say_when_it_is_lost(engine):
     finally:
         for host in hosts:
             host.end()
+
+
+def test_ray_refuses_parts_as_long_as_workers_that_keep_a_state_have_its_cores(small_cluster):
+    with Ray() as engine:
+        hosts = engine.hosts(2)
+        for host in hosts:
+            with pytest.raises(EngineError, match=r"^Ray's workers keep a state, .*: let go of them first$"):
+                list(engine.map(abs, [-1]))
+            host.end()
+        assert list(engine.map(abs, [-1])) == [1]
+        lost = engine.hosts(1)[0]
+        with pytest.raises(WorkerEndedError):
+            lost.begin(end_host)()
+        lost.end()
+        assert list(engine.map(abs, [-1])) == [1]
 
 
 def test_the_engine_in_use_is_the_one_that_was_named_last():
@@ -200,7 +236,7 @@ class FakeRay(SimpleNamespace):
     cancel = staticmethod(lambda reference, force: None)
 
     def remote(self, **_):
-        def sent(shared, chunk):
+        def sent(shared, chunk, memory):
             self.running += 1
             self.most = max(self.most, self.running)
             return chunk
@@ -265,10 +301,12 @@ def test_ray_tasks_and_actors_say_what_they_have_that_is_not_here():
     told = (
         rf"the Ray worker on {socket.gethostname()} has verirec \S+ where this process has 0.0.1\+other: install the "
     )
-    assert re.fullmatch(f"{told}same there", make_task(other)([None], b""))
-    assert re.fullmatch(f"{told}same there", make_actor(other)().call([]))
+    assert re.fullmatch(f"{told}same there", make_task(other)([None], b"", None))
+    assert re.fullmatch(f"{told}same there", make_actor(other)().call([], None))
     with pytest.raises(EngineError, match=f"^{told}"):
-        received(SimpleNamespace(get=lambda one: one, exceptions=FakeRay.exceptions), make_task(other)([None], b""))
+        received(
+            SimpleNamespace(get=lambda one: one, exceptions=FakeRay.exceptions), make_task(other)([None], b"", None)
+        )
 
 
 def test_workers_of_another_version_are_named_by_what_differs():

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import verirec as vr
+from held import held
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
+from verirec.data.cells import CellValues
+from verirec.data.parts import SHORT
 from verirec.data.predictions import as_predictions
+from verirec.engine import running_on
+from verirec.engine.base import Serial
 from verirec.estimation.cell_losses import CellLosses
-from verirec.exceptions import PredictionError
-from verirec.losses import get_loss
+from verirec.estimation.level_losses import LevelLosses
+from verirec.exceptions import PredictionError, ScoreWarning
+from verirec.losses import get_level_loss, get_loss
 
 LOGITS = np.array([[-50.0, -3.0, 0.0, 50.0], [50.0, 0.5, -50.0, 2.0], [700.0, -700.0, 36.0, 38.0]])
 SHAPE = LOGITS.shape
@@ -139,3 +147,85 @@ def test_a_clip_makes_no_probabilities_of_scores(loss):
     # One that is 1 but for rounding is a probability.
     scores[1, 2] = 1 + 1e-9
     assert np.isfinite(losses_of(scores, loss, clip=1e-6).of_rows(USERS, ITEMS)).all()
+
+
+class Batched(CellValues):
+    """A model that says something else of a pair in each batch, and takes 128 bytes a pair on the way."""
+
+    shape = (1_000, 2_000)
+    parallel = False
+
+    def cells(self, users, items):
+        """Return a probability that depends on who else is asked about."""
+        shares = np.ones((users.size, 16)) * (1 + users.ravel()[:, None]) / (2 + users.max())
+        return (0.5 * shares.mean(axis=1)).reshape(users.shape)
+
+
+class Elsewhere(Serial):
+    """This process, taken for others."""
+
+    elsewhere, workers = True, 2
+
+
+def pairs_of(length):
+    return np.divmod(np.arange(length, dtype=np.int32), Batched.shape[1])
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_model_is_asked_about_the_same_pairs_at_once_on_every_engine(parallel, monkeypatch):
+    monkeypatch.setattr(Batched, "parallel", parallel)
+    losses = CellLosses(Batched(), get_loss("squared"))
+    here = losses.of_rows(*pairs_of(20 * SHORT + 5))
+    with running_on(Elsewhere()):
+        there = losses.of_rows(*pairs_of(20 * SHORT + 5))
+    assert [one.tobytes() for one in here] == [one.tobytes() for one in there]
+
+
+def log_of(length):
+    users, items = pairs_of(length)
+    return vr.FeedbackLog.from_arrays(users, items, 1 + items % 3, n_users=1_000, n_items=2_000, levels=(1, 2, 3))
+
+
+BINARY, STARS = (
+    CellLosses(Batched(), get_loss("squared"), 0.1),
+    LevelLosses(Batched(), get_level_loss("squared", (1, 2, 3))),
+)
+ASKED = {
+    "losses": lambda log: BINARY.of_rows(log.users, log.items),
+    "clipped": lambda log: BINARY.count_clipped(log.users, log.items),
+    "losses of stars": lambda log: STARS.of_rows(log.users, log.items),
+    "clipped stars": lambda log: replace(STARS, clip=0.0).count_clipped(log.users, log.items),
+    "scale": lambda log: quiet(STARS.warn_of_scale, log),
+}
+
+
+def quiet(function, *given):
+    with warnings.catch_warnings(action="ignore"):
+        return function(*given)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_a_model_is_not_asked_about_all_rows_at_once(asked, limited):
+    """What is found is on disk; whatever the length, no more than a part is in memory."""
+    asked(log_of(9))
+    few, many = log_of(4 * SHORT), log_of(16 * SHORT)
+    short, long = held(lambda: asked(few)), held(lambda: asked(many))
+    assert long - short < 8 * 12 * SHORT
+
+
+def test_stars_outside_of_the_scale_are_counted_in_all_parts():
+    log = log_of(3 * SHORT)
+    with pytest.warns(ScoreWarning, match="of 196,608 of 196,608 logged pairs are outside of the scale"):
+        STARS.warn_of_scale(log)
+    assert replace(STARS, clip=0.0).count_clipped(log.users, log.items) == 3 * SHORT
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(1.0, "; 2 of 200,000 predictions are not "), (np.nan, "; 2 of 200,000 are not ")]
+)
+def test_wrong_predictions_are_counted_among_all_pairs_where_a_model_is_asked_part_by_part(wrong, told):
+    def predicted(users, items):
+        return np.where((users % 60 == 3) & (items == 7), wrong, 0.5)
+
+    losses = CellLosses(as_predictions(predicted, 1_000, 2_000), get_loss("log"))
+    check_refusal(lambda: losses.of_rows(*pairs_of(200_000)), PredictionError, told)

@@ -46,6 +46,9 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed for everything that is draw
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that verirec train wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
+_PROCESSES: Final = 2
+"""That a study takes, unless it is said."""
+
 PREDICTIONS_HELP: Final = (
     "NAME=FILE, once per recommender: a table of user, item and score, a .npy matrix, .npz factors, or a folder that "
     "verirec train wrote."
@@ -264,8 +267,15 @@ class StudyEngineOptions(EngineOptions):
     ] = "processes"
     workers: Annotated[
         int | None,
-        typer.Option(rich_help_panel="Where the work runs", help="How many, at most 256."),
-    ] = 2
+        typer.Option(
+            rich_help_panel="Where the work runs",
+            help=f"How many, at most 256; by default {_PROCESSES} processes, or all of Ray's.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.engine == "processes" and self.workers is None:
+            object.__setattr__(self, "workers", _PROCESSES)
 
 
 @dataclass(frozen=True, kw_only=True)

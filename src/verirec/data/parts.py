@@ -37,15 +37,17 @@ def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
         yield slice(start, min(start + size, length))
 
 
-def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PART) -> list[Any]:
-    """Apply a function to each part of a long array, by threads if it has several; results in order.
+def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PART, parallel: bool = True) -> list[Any]:
+    """Apply a function to each part of a long array, by threads if it has several and these may ask; results in order.
 
-    For functions that spend their time inside NumPy (see `mapped`).
+    By threads, for functions that spend their time inside NumPy (see `mapped`).
     """
-    return list(each_part(function, length, size=size))
+    return list(each_part(function, length, size=size, parallel=parallel))
 
 
-def each_part(function: Callable[[slice], Any], length: int, *, size: int = _PART) -> Iterator[Any]:
+def each_part(
+    function: Callable[[slice], Any], length: int, *, size: int = _PART, parallel: bool = True
+) -> Iterator[Any]:
     """Do as `over_parts` does, and give results one by one: few of them are there at once."""
     parts = list(parts_of(length, size=size))
     with working("rows", length) as task:
@@ -55,13 +57,18 @@ def each_part(function: Callable[[slice], Any], length: int, *, size: int = _PAR
             task.advance(part.stop - part.start)
             return found
 
-        yield from mapped(visit, parts, threads=1 if len(parts) < _FEW_PARTS else None)
+        if parallel:
+            yield from mapped(visit, parts, threads=1 if len(parts) < _FEW_PARTS else None)
+        else:
+            yield from map(visit, parts)
 
 
 def filled(
-    function: Callable[[slice], npt.NDArray[Any]], length: int, columns: tuple[int, ...] = ()
+    function: Callable[[slice], npt.NDArray[Any]], length: int, columns: tuple[int, ...] = (), *, parallel: bool = True
 ) -> npt.NDArray[np.float64]:
-    """Make a long array of what a function gives of each short part, by threads; shape (*columns, length).
+    """Make a long array of what a function gives of each short part, by threads if these may ask.
+
+    Of shape (*columns, length).
 
     Examples
     --------
@@ -73,7 +80,7 @@ def filled(
     def fill(part: slice) -> None:
         whole[..., part] = function(part)
 
-    over_parts(fill, length, size=SHORT)
+    over_parts(fill, length, size=SHORT, parallel=parallel)
     return whole
 
 
@@ -96,11 +103,7 @@ def looked_up(function: Callable[[slice], npt.NDArray[Any]], length: int, *, par
         part = slice(size + part.start, size + part.stop)
         whole[part] = function(part)
 
-    if parallel:
-        over_parts(fill, length - size, size=size)
-    else:
-        for part in parts_of(length - size, size=size):
-            fill(part)
+    over_parts(fill, length - size, size=size, parallel=parallel)
     return whole
 
 

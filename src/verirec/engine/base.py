@@ -68,7 +68,10 @@ class Engine(ABC):
 
     @abstractmethod
     def hosts(self, count: int) -> list[Host]:
-        """Start at most so many workers that keep a state between calls."""
+        """Start at most so many workers that keep a state between calls.
+
+        Until all are let go of, `map` may be refused: they may have all cores.
+        """
 
     @abstractmethod
     def close(self) -> None:

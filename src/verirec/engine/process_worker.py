@@ -32,9 +32,9 @@ def main() -> None:
     functions: Latest[Path, Callable[..., Any]] = Latest(KEPT_FUNCTIONS)
     state: dict[str, Any] = {}
 
-    def answer(parcel: Path | None, given: bytes) -> None:
+    def answer(parcel: Path | None, given: bytes, memory: int | None) -> None:
         work = partial(_of_state, state, given) if parcel is None else partial(_of_parts, functions, parcel, given)
-        write_reply(outbound, answered(work))
+        write_reply(outbound, answered(work, memory))
 
     while True:
         answer(*requests.get())

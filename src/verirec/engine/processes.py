@@ -32,6 +32,7 @@ from verirec.engine.worker import (
     versions,
 )
 from verirec.exceptions import EngineError, WorkerEndedError
+from verirec.scratch import memory_limit
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -71,10 +72,13 @@ class Request(NamedTuple):
         The file of a function; `None` for one that comes with what it is given, and keeps a state.
     given
         Pickled: the parts, or a function and its arguments.
+    memory
+        What long arrays are bounded by, there as here.
     """
 
     parcel: Path | None
     given: bytes
+    memory: int | None
 
 
 class Processes(Engine):
@@ -132,7 +136,8 @@ class Processes(Engine):
         try:
             for number in range(len(chunks)):
                 while sent < min(number + _AHEAD * self.workers, len(chunks)):
-                    jobs.put(_Job(sent, Request(parcel, sendable("a part of the work", chunks[sent])), done))
+                    given = sendable("a part of the work", chunks[sent])
+                    jobs.put(_Job(sent, Request(parcel, given, memory_limit()), done))
                     sent += 1
                 while number not in early:
                     try:
@@ -230,7 +235,7 @@ class _ProcessHost(Host):
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
         done: SimpleQueue[tuple[int, Reply]] = SimpleQueue()
-        self.jobs.put(_Job(0, Request(None, sendable("the work", (function, given))), done))
+        self.jobs.put(_Job(0, Request(None, sendable("the work", (function, given)), memory_limit()), done))
         return lambda: done.get()[1].result()
 
     def end(self) -> None:

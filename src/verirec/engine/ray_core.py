@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
@@ -16,6 +17,7 @@ from verirec.engine.processes import usable_processes
 from verirec.engine.ray_worker import apart, together
 from verirec.engine.worker import Reply, Versions, in_pieces, naming_what_stays, reissued, sendable, versions
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
+from verirec.scratch import memory_limit
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -53,6 +55,7 @@ class Ray(Engine):
         self._own = self._started = False
         self._task: Any = None
         self._idle: list[_RayHost] = []
+        self._out: WeakSet[_RayHost] = WeakSet()
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -108,6 +111,8 @@ class Ray(Engine):
         self, function: Callable[..., Any], chunks: list[Sequence[Any]], waiting: Callable[[], None]
     ) -> Iterator[Reply]:
         ray = self._connected()
+        if self._out:
+            raise EngineError("Ray's workers keep a state, and have no cores left for parts: let go of them first")
         self._end_idle()
         # In a list it is fetched by the worker, once for all parts, and not for each before it starts.
         shared = [ray.put(message("the work", function))]
@@ -123,7 +128,8 @@ class Ray(Engine):
             for number in range(len(chunks)):
                 while True:
                     while len(under_way) < at_once and sent < min(number + ahead, len(chunks)):
-                        under_way[self._task.remote(shared, sendable("a part of the work", chunks[sent]))] = sent
+                        given = sendable("a part of the work", chunks[sent])
+                        under_way[self._task.remote(shared, given, memory_limit())] = sent
                         sent += 1
                     if number in early:
                         break
@@ -143,7 +149,9 @@ class Ray(Engine):
         wanted = min(count, self.workers, cores)
         found = [self._idle.pop() for _ in range(min(wanted, len(self._idle)))]
         actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(make_actor(versions()))
-        return [*found, *(_RayHost(ray, actor.remote(), self._idle) for _ in range(wanted - len(found)))]
+        found += [_RayHost(ray, actor.remote(), self._idle, self._out) for _ in range(wanted - len(found))]
+        self._out.update(found)
+        return [*found]
 
     def _end_idle(self) -> None:
         """End actors that were let go of: they hold cores."""
@@ -157,6 +165,7 @@ class Ray(Engine):
         self._end_idle()
         if self._own and self._ray is not None:
             self._ray.shutdown()
+            self._out.clear()
         self._ray, self._task, self._own, self._started = None, None, False, False
 
 
@@ -169,13 +178,15 @@ class _RayHost(Host):
         Ray's module, and the actor.
     idle
         Where it goes, without its state, when it is let go of.
+    out
+        Where it is until then.
     """
 
-    def __init__(self, ray: Any, actor: Any, idle: list[_RayHost]) -> None:
-        self.ray, self.actor, self.idle, self.lost = ray, actor, idle, False
+    def __init__(self, ray: Any, actor: Any, idle: list[_RayHost], out: WeakSet[_RayHost]) -> None:
+        self.ray, self.actor, self.idle, self.out, self.lost = ray, actor, idle, out, False
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-        pending = self.actor.call.remote(message("the work", (function, given)))
+        pending = self.actor.call.remote(message("the work", (function, given)), memory_limit())
 
         def wait() -> Any:
             try:
@@ -187,6 +198,7 @@ class _RayHost(Host):
         return wait
 
     def end(self) -> None:
+        self.out.discard(self)
         if not self.lost and self.ray.is_initialized():
             self.begin(dict.clear)
             self.idle.append(self)
@@ -220,13 +232,13 @@ def make_task(here: Versions) -> Callable[..., Any]:
     """
     check, expected, paths = make_check(), tuple(here), list(sys.path)
 
-    def task(shared: list[Any], chunk: bytes) -> Any:
+    def task(shared: list[Any], chunk: bytes, memory: int | None) -> Any:
         wrong = check(expected)
         if wrong is not None:
             return wrong
         from verirec.engine.ray_worker import of_parts
 
-        return of_parts(shared[0], chunk, paths)
+        return of_parts(shared[0], chunk, paths, memory)
 
     return task
 
@@ -239,13 +251,13 @@ def make_actor(here: Versions) -> type:
         def __init__(self) -> None:
             self.state: dict[str, Any] = {}
 
-        def call(self, sent: Any) -> Any:
+        def call(self, sent: Any, memory: int | None) -> Any:
             wrong = check(expected)
             if wrong is not None:
                 return wrong
             from verirec.engine.ray_worker import of_state
 
-            return of_state(self.state, sent, paths)
+            return of_state(self.state, sent, paths, memory)
 
     return Actor
 

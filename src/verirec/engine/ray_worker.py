@@ -19,24 +19,24 @@ _functions: Final[Latest[Any, Callable[..., Any]]] = Latest(KEPT_FUNCTIONS)
 """Functions by Ray's name of them."""
 
 
-def of_parts(reference: Any, chunk: bytes, paths: list[str]) -> Any:
+def of_parts(reference: Any, chunk: bytes, paths: list[str], memory: int | None) -> Any:
     """Apply a function, fetched once, to the parts of a message."""
     import ray
 
     def work() -> list[Any]:
         return applied(_functions.get(reference, lambda: _loaded(ray.get(reference), paths)), chunk)
 
-    return _sent(answered(work))
+    return _sent(answered(work, memory))
 
 
-def of_state(state: dict[str, Any], sent: Any, paths: list[str]) -> Any:
+def of_state(state: dict[str, Any], sent: Any, paths: list[str], memory: int | None) -> Any:
     """Call a function with a state and what it is given."""
 
     def work() -> Any:
         function, given = _loaded(sent, paths)
         return function(state, *given)
 
-    return _sent(answered(work))
+    return _sent(answered(work, memory))
 
 
 def _loaded(sent: Any, paths: list[str]) -> Any:

@@ -18,7 +18,7 @@ def write_reply(file: IO[bytes], reply: Reply) -> None:
     >>> import io
     >>> from verirec.engine.worker import answered
     >>> file = io.BytesIO()
-    >>> write_reply(file, answered(lambda: np.arange(3)))
+    >>> write_reply(file, answered(lambda: np.arange(3), None))
     >>> _ = file.seek(0)
     >>> read_reply(file).result()
     array([0, 1, 2])

@@ -15,6 +15,7 @@ import cloudpickle
 
 from verirec.exceptions import EngineError, VerirecError, VerirecWarning, warn_caller
 from verirec.formatting import short
+from verirec.scratch import limit_memory
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """The environment of a worker: sums over threads depend on their number, and workers share the cores."""
@@ -67,9 +68,19 @@ class Reply(NamedTuple):
         return found
 
 
-def answered(work: Callable[[], Any]) -> Reply:
-    """Do some work, and keep what it returns or raises and what it warns of."""
+def answered(work: Callable[[], Any], memory: int | None) -> Reply:
+    """Do some work, and keep what it returns or raises and what it warns of.
+
+    Parameters
+    ----------
+    work
+        All of it, from where what was sent is loaded.
+    memory
+        What long arrays are bounded by where the work comes from, see `verirec.scratch.memory_limit`.
+    """
     begin_worker()
+    if memory is not None:
+        limit_memory(memory)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

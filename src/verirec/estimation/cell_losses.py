@@ -139,13 +139,16 @@ class CellLosses:
 
     def count_clipped(self, users: Positions, items: Positions) -> int:
         """Count the pairs whose prediction the clip changes."""
-        if self.clip is None:
-            return 0
-        total = 0
-        for part in parts_of(len(users), size=SHORT):
-            raw = self.predictions.cells(users[part], items[part])
-            total += int(((raw < self.clip) | (raw > 1 - self.clip)).sum())
-        return total
+        return 0 if self.clip is None else self.count_outside(users, items)
+
+    def count_outside(self, users: Positions, items: Positions) -> int:
+        """Count the pairs whose prediction is outside of what `clip` keeps, part by part."""
+        parts = parts_of(len(users), size=SHORT)
+        return sum(int(self._outside(self.predictions.cells(users[part], items[part])).sum()) for part in parts)
+
+    def _outside(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        clip = self.clip or 0.0
+        return np.asarray((values < clip) | (values > 1 - clip))
 
     def _by_parts(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         negative = long_array(len(users))
@@ -154,7 +157,7 @@ class CellLosses:
             negative[part], difference = self.cells(users[part], items[part])
             return difference
 
-        difference = filled(differences, len(users), self.columns)
+        difference = filled(differences, len(users), self.columns, parallel=self.parallel)
         return negative, difference
 
     def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
@@ -173,8 +176,9 @@ class CellLosses:
         try:
             if engine.elsewhere and len(users) >= WORTH_SENDING:
                 return self._by_workers(users, items, engine)
-            return self._by_parts(users, items) if self.parallel else self.cells(users, items)
+            return self._by_parts(users, items)
         except PredictionError:
+            # What is wrong is counted over all pairs, not over those of a part.
             values = self.clipped(self.predictions.cells(users, items))
             if self.counts_grid:
                 self.check_grid()

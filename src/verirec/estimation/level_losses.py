@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.checks import real_number
-from verirec.data.cells import Positions
 from verirec.data.distributions import Distributions, as_distributions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import in_words
@@ -86,22 +85,17 @@ class LevelLosses(CellLosses):
             hint = "; clip=1e-6 would raise them" if self.loss.open_unit_interval and self.clip is None else ""
             raise PredictionError(f"{error}{hint}") from None
 
-    def count_clipped(self, users: Positions, items: Positions) -> int:
-        """Count the pairs whose prediction the clip changes."""
-        if self.clip is None:
-            return 0
-        raw = self.predictions.cells(users, items)
+    def _outside(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         if self.loss.distributions:
-            return int((raw < self.clip).any(axis=0).sum())
+            return np.asarray((values < (self.clip or 0.0)).any(axis=0))
         low, high = self._ends
-        return int(((raw < low) | (raw > high)).sum())
+        return np.asarray((values < low) | (values > high))
 
     def warn_of_scale(self, log: FeedbackLog) -> None:
         """Say so where most of the logged pairs' predicted stars are outside of the scale."""
         if self.loss.distributions or self.clip is not None:
             return
-        stars, (low, high) = self.predictions.cells(log.users, log.items), self._ends
-        outside = int(((stars < low) | (stars > high)).sum())
+        outside = self.count_outside(log.users, log.items)
         if outside > _MUCH * len(log):
             warn_caller(
                 f"the predictions of {outside:,} of {len(log):,} logged pairs are outside of the scale, "

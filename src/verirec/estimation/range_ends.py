@@ -179,10 +179,9 @@ class RangeEnds:
 
     def _visited(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
         """Return `ends` of single pairs, shape (4, m)."""
-        if not self.losses.parallel:
-            return np.array(self.ends(users, items))
         _ = self._by_constants, self.logged.curve(np.zeros(1))  # Made once, before threads ask for it.
-        return filled(lambda at: np.array(self.ends(users[at], items[at])), len(users), (4,))
+        parallel = self.losses.parallel
+        return filled(lambda at: np.array(self.ends(users[at], items[at])), len(users), (4,), parallel=parallel)
 
     @cached_property
     def possible(self) -> tuple[float, float]:

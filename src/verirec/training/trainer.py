@@ -13,6 +13,7 @@ from torch import Tensor
 
 from verirec.checks import truth_value
 from verirec.engine.base import Engine
+from verirec.engine.choice import running_on
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
 from verirec.training.checkpoints import read_tensors, whole, write_tensors
 from verirec.training.correction import NoiseCorrection
@@ -113,7 +114,8 @@ class Trainer:
 
     def run(self) -> Outcome:
         """Train until the epochs are over, patience is, or there is nothing left to gain."""
-        with one_thread():
+        # Workers that have the rows may have no time for anything else: validation is done here.
+        with one_thread(), running_on(None if self.plan.engine is None else "serial"):
             self._resume()
             while self.outcome.reason == "":
                 self._epoch()

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import verirec as vr
+from verirec import scratch
 from verirec.data.prepared import prepare as preparing
 from verirec.data.prepared import sources
 from verirec.exceptions import DroppedRowsWarning, LabelError, RepeatedPairWarning, ReusedWorkWarning
@@ -166,10 +167,19 @@ def test_a_word_late_in_a_column_of_ratings_does_not_make_a_file_be_read_whole(t
 
 def test_a_worker_takes_as_much_memory_as_was_asked_for(frame, tmp_path):
     log = vr.scan_log(vr.prepare_log(in_files(frame, tmp_path / "parts"), tmp_path / "log", **LAST), memory="70MB")
+    some = log.select(np.arange(len(log)) > 3)
     with vr.engine.Processes(1) as engine:
-        limits = list(engine.map(lambda part: (len(log), memory_limit())[part], [0, 1]))
-    assert limits == [len(log), memory_limit()]
+        assert list(engine.map(lambda part: (len(some), memory_limit())[part], [0, 1])) == [len(some), memory_limit()]
+        assert list(engine.map(lambda part: len(log), [0])) == [len(log)]
     assert memory_limit() <= 70_000_000
+
+
+def test_a_log_takes_its_memory_along_to_a_process_of_the_users_own(frame, tmp_path, monkeypatch):
+    log = vr.scan_log(vr.prepare_log(in_files(frame, tmp_path / "parts"), tmp_path / "log", **LAST), memory="70MB")
+    asked, pickled = memory_limit(), pickle.dumps(log)
+    monkeypatch.setattr(scratch._KEEPER, "memory", None)
+    assert len(pickle.loads(pickled)) == len(log)
+    assert memory_limit() == asked
 
 
 def test_logs_in_the_cache_that_nobody_opens_are_removed_in_the_end(frame, tmp_path):

@@ -33,7 +33,7 @@ class PreparedLog(FeedbackLog):
     """A log whose columns are memory maps of a prepared folder; logs made of it, such as parts, are ordinary ones.
 
     To another process it goes by the name of its folder, which that must be able to read, and with the memory that
-    work on it may take: as much for each process.
+    work on it may take: a process of the user's own, unlike an engine's worker, has no other word of that.
     """
 
     folder: Path
