@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.special
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.exceptions import ParameterError
+from verirec.exceptions import NotFittedError, ParameterError
 from verirec.resuming import identity
 from verirec.resuming.identity import job_key
 
@@ -90,6 +91,41 @@ def test_trained_models_are_told_by_what_they_learnt(model, tmp_path):
         fitted.recommender_.save(tmp_path / f"{len(found)}")
         found.append(key({"a": vr.methods.load(tmp_path / f"{len(found)}").predictions_for(log)}))
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        vr.methods.MF(dim=2, epochs=2),
+        vr.methods.MF(model="ncf", dim=2, epochs=2),
+        vr.methods.Auto(trials=2, folds=2),
+    ],
+    ids=repr,
+)
+def test_fitted_methods_are_told_by_what_they_learnt(method, world):
+    def fitted(first):
+        return type(method)(**method.get_params()).fit(world.log.select(np.arange(first, len(world.log), 2)))
+
+    one = fitted(0)
+    assert key({"a": one}) == key({"a": fitted(0)}) == key({"a": one.recommender_}) == key({"a": one.predictions})
+    assert key({"a": one}) != key({"a": fitted(1)})
+
+
+def test_a_method_that_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError, match="call fit first"):
+        key({"a": vr.methods.MF()})
+
+
+@dataclass
+class Learner:
+    size: int = 2
+
+
+def test_what_fitting_leaves_in_an_object_is_a_part_of_it(monkeypatch):
+    monkeypatch.setattr(Learner, "__module__", "verirec.learner")
+    fresh, fitted, other = Learner(), Learner(), Learner()
+    fitted.weights_, other.weights_ = np.zeros(2), np.ones(2)
+    assert len({key({"a": one}) for one in (fresh, fitted, other)}) == 3
 
 
 def test_the_code_is_a_part_of_the_key(monkeypatch):

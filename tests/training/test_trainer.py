@@ -479,7 +479,7 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         check_refusal(
             lambda key=key, solver=solver: run(solver, None, checkpoint=path, key=key, resume=True),
             TrainingError,
-            "of another run: method, parameters, log, noise rates and propensities must be the same",
+            "of another run: method, parameters, log, noise rates, propensities and versions must be the same",
         )
         assert solver.epochs == []
         assert path.read_bytes() == content

@@ -240,7 +240,7 @@ class Method(Trained):
         if survey is not None:
             checking.check_survey(survey, log, has_rates=prepared.rates is not None)
         file = checking.checkpoint_file(checkpoint)
-        key = "" if file is None else checking.checkpoint_key(self, prepared)
+        key = "" if file is None else checking.training_key(self, prepared)
         plan = Plan(self.epochs, file, resume, key, progress, workers)
         self.fit_prepared(prepared, plan)
         if self.refit and prepared.validator is not None:

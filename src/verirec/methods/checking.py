@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from verirec.checks import can_be_encoded, one_of
 from verirec.engine.base import Engine, current_engine
-from verirec.engine.choice import EngineLike
 from verirec.estimation.catalogue import ESTIMATORS
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
-from verirec.methods.parameters import check_numbers, plain_parameters
+from verirec.methods.keys import training_key as training_key
+from verirec.methods.parameters import check_numbers
 from verirec.training.admission import check_labels as check_labels
 from verirec.training.correction import KINDS
 from verirec.training.heads import HEADS
@@ -28,7 +23,7 @@ from verirec.training.solvers.choice import SOLVERS, no_sweeps
 from verirec.training.survey_calibration import check_survey as check_survey
 
 if TYPE_CHECKING:
-    from verirec.training.preparation import Preparation
+    from verirec.engine.choice import EngineLike
 
 
 def check(method: Any) -> None:
@@ -94,16 +89,3 @@ def checkpoint_file(given: object) -> Path | None:
     if file.exists() and not file.is_file():
         raise ParameterError(f"checkpoint must be the path of a file; {str(given)!r} is something else")
     return file
-
-
-def checkpoint_key(method: Any, prepared: Preparation) -> str:
-    """Return a checksum of all that decides how training goes."""
-    log, seed = prepared.log, prepared.data.seed
-    with np.printoptions(threshold=sys.maxsize):  # groups of all users, not of some
-        rates = repr(prepared.rates)
-    facts = [method.name, plain_parameters(method), log.fingerprint, log.n_users, log.n_items, rates, seed]
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    digest.update(prepared.propensities.at(log.users, log.items).astype(np.float32).tobytes())
-    for features in (log.user_features, log.item_features):
-        digest.update(b"" if features is None else features.tobytes())
-    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import fields
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import torch
 
 from verirec.checks import real_number, truth_value, whole_number
 from verirec.formatting import short
-from verirec.losses import NoiseRates
+from verirec.resuming import told_by
 
 Limits = dict[str, tuple[float, float]]
 """Of number parameters, both ends allowed."""
@@ -53,17 +52,14 @@ def _check(kind: type, name: str, value: Any, default: Any) -> None:
             real_number(name, value, above=least, below=most, closed=True)
 
 
-def plain_parameters(method: Any) -> dict[str, Any]:
-    """Return the parameters as JSON can hold them; arrays and modules by their checksums."""
-    return {name: _plain(value) for name, value in parameters_of(method).items()}
+def told_parameters(method: Any) -> dict[str, str]:
+    """Return checksums of the parameters; of functions and other objects of one's own only their classes count."""
+    return {name: told_by(_recognisable(value)) for name, value in _unpacked(method).items()}
 
 
 def savable_parameters(method: Any) -> dict[str, Any]:
     """Return the parameters that a file can hold; objects, such as modules of one's own, are left out."""
-    unpacked = {
-        name: value.item() if isinstance(value, np.generic) else value for name, value in parameters_of(method).items()
-    }
-    return {name: value for name, value in unpacked.items() if isinstance(value, _PLAIN)}
+    return {name: value for name, value in _unpacked(method).items() if isinstance(value, _PLAIN)}
 
 
 def shown(method: Any) -> str:
@@ -77,17 +73,15 @@ def shown(method: Any) -> str:
     return f"{type(method).__name__}({', '.join(changed)})"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, NoiseRates):
-        return repr(value)
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, np.ndarray):
-        return f"{name} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+def _unpacked(method: Any) -> dict[str, Any]:
+    """Return the parameters, numbers of NumPy as those of Python."""
+    return {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in parameters_of(method).items()
+    }
+
+
+def _recognisable(value: Any) -> Any:
+    """Return a module of one's own as its class and what it has learnt, anything else as it is."""
     if isinstance(value, torch.nn.Module):
-        parts = [one.detach().cpu().numpy().tobytes() for one in value.state_dict().values()]
-        return f"{name} {hashlib.sha256(b''.join(parts)).hexdigest()}"
-    return name
+        return [f"{type(value).__module__}.{type(value).__qualname__}", value.state_dict()]
+    return value

@@ -174,8 +174,8 @@ class Search:
         tensors, facts = read_tensors(self.file)
         if facts.get("key") != self.key:
             raise TrainingError(
-                f"{self.file} is of another search: parameters, log, survey, noise rates and propensities "
-                "must be the same"
+                f"{self.file} is of another search: parameters, log, survey, noise rates, propensities "
+                "and versions must be the same"
             )
         with whole(self.file):
             return {

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from verirec.checks import one_of, real_number, whole_number
 from verirec.engine.choice import EngineLike, takes_engine
@@ -19,7 +15,7 @@ from verirec.methods import checking
 from verirec.methods.base import Method
 from verirec.methods.criteria import Gain, criterion_of
 from verirec.methods.folds import Folds, folds_of
-from verirec.methods.parameters import plain_parameters
+from verirec.methods.keys import search_key
 from verirec.methods.search import Budget, Search, Trial
 from verirec.methods.trained import Trained
 from verirec.nuisance.noise_rates import AuditSample
@@ -125,25 +121,15 @@ def begun(
     weights = 1 / folds.propensities.at(log.users, log.items)
     criterion = criterion_of(objective, log, folds.number, folds.rates, weights)
     file = checking.checkpoint_file(checkpoint)
-    facts = [
-        type(method).__name__,
-        _lasting(method),
-        objective,
-        folds.whole.fingerprint,
-        repr(folds.rates),
-        folds.number.sum(),
-    ]
-    digest = hashlib.sha256(repr(facts).encode() + folds.number.tobytes() + weights.astype(np.float32).tobytes())
-    if folds.survey is not None:
-        # What is kept of a trial has logits of the survey's pairs; labels do not enter into them.
-        digest.update(b"survey" + np.stack([folds.survey.users, folds.survey.items]).astype(np.int64).tobytes())
-    return Search(folds, criterion, budget, progress, file, digest.hexdigest(), resume)
+    key = "" if file is None else _key(method, folds, objective)
+    return Search(folds, criterion, budget, progress, file, key, resume)
 
 
-def _lasting(method: Trained) -> str:
-    """Return the parameters but the budget: a search may go on with a larger one."""
-    kept = {name: value for name, value in plain_parameters(method).items() if name not in ("trials", "seconds")}
-    return json.dumps(kept, sort_keys=True)
+def _key(method: Trained, folds: Folds, objective: str) -> str:
+    # What is kept of a trial has logits of the survey's pairs; labels do not enter into them.
+    survey = None if folds.survey is None else (folds.survey.users, folds.survey.items)
+    own = {"objective": objective, "folds": folds.number, "survey": survey}
+    return search_key(method, folds.whole, folds.rates, folds.propensities, own)
 
 
 def finished(

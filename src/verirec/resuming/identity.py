@@ -30,6 +30,10 @@ class _Foreign(Exception):
     """Something that cannot be told from another of its kind."""
 
 
+_REFUSALS: Final = (_Foreign, TypeError, pa.ArrowException)
+"""What is raised where something cannot be recognised."""
+
+
 def job_key(job: str, given: Mapping[str, Any]) -> str:
     """Return a checksum of a job's name, of what it is given by argument, and of the code that does it.
 
@@ -49,6 +53,33 @@ def job_key(job: str, given: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
+def checksum_of(value: Any) -> str:
+    """Return a checksum of a value, whatever the code, in any run the same.
+
+    Examples
+    --------
+    >>> checksum_of([1, "a"]) == checksum_of([1, "a"]), checksum_of([1, "a"]) == checksum_of([2, "a"])
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    _take(value, digest.update)
+    return digest.hexdigest()
+
+
+def told_by(value: Any) -> str:
+    """Return a checksum of a value; of what cannot be recognised in another run, its class alone.
+
+    Examples
+    --------
+    >>> told_by([1, "a"]) == checksum_of([1, "a"]), told_by(lambda f: f)
+    (True, 'builtins.function')
+    """
+    try:
+        return checksum_of(value)
+    except _REFUSALS:
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
 def _take_argument(name: str, value: Any, add: Add) -> None:
     """Take an argument in; of several recommenders, an error says which."""
     if name == "random_state" and (value is None or isinstance(value, np.random.Generator)):
@@ -61,7 +92,7 @@ def _take_argument(name: str, value: Any, add: Add) -> None:
         return
     try:
         _take(value, add)
-    except (_Foreign, TypeError, pa.ArrowException) as error:
+    except _REFUSALS as error:
         kind = error if isinstance(error, _Foreign) else type(value).__name__
         told = f"checkpoint needs what can be recognised in another run; {name} is of type {kind}"
         raise ParameterError(told) from None
@@ -89,8 +120,16 @@ def _take(value: Any, add: Add) -> None:
     elif kind.__module__.partition(".")[0] == "torch":
         _take_torch(value, add)
     else:
-        _take(_name_of(value), add)
-        _take(_state_of(value), add)
+        _take_object(value, add)
+
+
+def _take_object(value: Any, add: Add) -> None:
+    """Take in an object of verirec's: of what was trained only what it predicts, which is all that a job asks it."""
+    name = _name_of(value)
+    if isinstance(getattr(type(value), "predictions", None), property):
+        return _take(value.predictions, add)
+    _take(name, add)
+    return _take(_state_of(value), add)
 
 
 def _take_array(array: npt.NDArray[Any], add: Add) -> None:
@@ -151,14 +190,16 @@ def _name_of(value: Any) -> str:
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    """Return what an object was made with; what it worked out from that, and keeps, says nothing more."""
+    """Return what an object was made with, or was left in it since; what it worked out from that says nothing more.
+
+    Nothing is left in a frozen dataclass: what it has beside its fields says where it is, as a prepared log's folder.
+    """
     if isinstance(value, type | FunctionType):
         return {}
-    if is_dataclass(value):
+    kind: Any = type(value)
+    if is_dataclass(value) and kind.__dataclass_params__.frozen:
         return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     if not hasattr(value, "__dict__"):
         raise _Foreign(type(value).__name__)
-    worked_out = {
-        name for kind in type(value).__mro__ for name, one in vars(kind).items() if isinstance(one, cached_property)
-    }
+    worked_out = {name for base in kind.__mro__ for name, one in vars(base).items() if isinstance(one, cached_property)}
     return {name: one for name, one in vars(value).items() if name not in worked_out}

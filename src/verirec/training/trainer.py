@@ -220,7 +220,8 @@ class Trainer:
         tensors, facts = read_tensors(path)
         if facts.get("key") != self.plan.key:
             raise TrainingError(
-                f"{path} is of another run: method, parameters, log, noise rates and propensities must be the same"
+                f"{path} is of another run: method, parameters, log, noise rates, propensities and versions must be "
+                "the same"
             )
         with whole(path):
             self.done, self.outcome.history, self.outcome.reason = facts["done"], facts["history"], facts["reason"]

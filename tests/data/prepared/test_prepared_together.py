@@ -21,7 +21,7 @@ def ratings(tmp_path, monkeypatch):
 
 
 def test_a_second_preparer_is_refused_and_leaves_the_work_of_the_first(ratings, tmp_path):
-    unfinished = tmp_path / ".log.parts" / "key" / "run-00000-00000.tmp"
+    unfinished = tmp_path / ".log.parts" / f"{7:024x}" / "run-00000-00000.tmp"
     with sole_preparer(tmp_path / "log"):
         unfinished.mkdir(parents=True)
         check_refusal(

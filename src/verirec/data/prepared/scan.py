@@ -39,9 +39,9 @@ def scan_log(
     """Open a log that need not fit into memory: its columns are memory maps, and it is taken wherever a log is.
 
     Ratings are prepared first (`prepare_log`), in the cache folder ($VERIREC_CACHE, or the user's own), where the same
-    files with the same settings are found again; of several processes, one prepares them and the others wait. Logs
-    there that nobody opened for 30 days are removed when another is prepared; the folder "logs" can be removed at any
-    time. What is worked out row by row is kept in temporary files ($TMPDIR) where it is long.
+    files with the same settings and code are found again; of several processes, one prepares them and the others wait.
+    Logs there that nobody opened for 30 days are removed when another is prepared; the folder "logs" can be removed at
+    any time. What is worked out row by row is kept in temporary files ($TMPDIR) where it is long.
 
     Parameters
     ----------

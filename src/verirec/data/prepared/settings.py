@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from verirec.checks import real_number
 from verirec.data.cleaning import Cleaning
+from verirec.data.frames import as_arrow
+from verirec.data.ids import as_id_column
 from verirec.data.levels import Levels, checked_levels
 from verirec.data.pairs import checked_policy
 from verirec.data.roles import ClickRoles, Roles, log_duplicates, log_roles
 from verirec.data.tables import LogOptions
+from verirec.engine.revision import revision
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
+from verirec.resuming import checksum_of
 
 VERSION: Final = 3
 """Of the form in which prepared logs are written."""
@@ -33,7 +38,7 @@ class Settings:
     positive_from, levels, duplicates, cleaning
         The rules.
     catalogues
-        What was given of all users and items, by name; frames and sequences are taken as they are.
+        What was given of all users and items, by name; frames and sequences are taken as they are, iterators as lists.
     """
 
     roles: Roles
@@ -65,7 +70,7 @@ class Settings:
             None if levels is None else checked_levels(levels),
             duplicates,
             cleaning,
-            {name: options[name] for name in _CATALOGUES if options.get(name) is not None},
+            {name: _lasting(options[name]) for name in _CATALOGUES if options.get(name) is not None},
         )
 
     def said(self) -> dict[str, Any]:
@@ -80,7 +85,7 @@ class Settings:
             "clean_ids": bool(self.cleaning.clean_ids) or None,
             "scale": None if self.cleaning.scale is None else [float(one) for one in self.cleaning.scale],
         }
-        rules |= {name: _identity(value) for name, value in self.catalogues.items()}
+        rules |= {name: _identity(name, value) for name, value in self.catalogues.items()}
         return {name: value for name, value in rules.items() if value is not None}
 
 
@@ -90,13 +95,18 @@ def _plain_number(name: str, value: Any) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _identity(value: Any) -> str:
-    """Tell a catalogue or features from others: a file by its name, size and time, anything else by its content."""
-    if isinstance(value, str | Path) and Path(value).is_file():
-        return json.dumps(file_identity(Path(value)))
-    import pickle  # noqa: TID251 (written to be hashed, never read)
+def _lasting(value: Any) -> Any:
+    """Return what can be read more than once."""
+    return list(value) if isinstance(value, Iterator) else value
 
-    return hashlib.sha256(pickle.dumps(value)).hexdigest()
+
+def _identity(name: str, value: Any) -> str:
+    """Tell a catalogue or features from others: a file by its name, size and time, anything else by its content."""
+    if isinstance(value, str | Path):
+        return json.dumps(file_identity(Path(value))) if Path(value).is_file() else str(value)
+    # What a frame's library says of it beside its columns, such as the labels of rows, is not read.
+    content = as_id_column(value, name) if name.startswith("all_") else as_arrow(value, name).replace_schema_metadata()
+    return checksum_of(content)
 
 
 def file_identity(file: Path) -> dict[str, Any]:
@@ -106,11 +116,11 @@ def file_identity(file: Path) -> dict[str, Any]:
 
 
 def key_of(*facts: Any) -> str:
-    """Make a key of facts that JSON can hold.
+    """Make a key of facts that JSON can hold, and of the code: what rows become is decided by all of it.
 
     Examples
     --------
     >>> key_of({"a": 1}) == key_of({"a": 1}), key_of({"a": 1}) == key_of({"a": 2})
     (True, False)
     """
-    return hashlib.sha256(json.dumps([VERSION, *facts], sort_keys=True).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([revision(), *facts], sort_keys=True).encode()).hexdigest()[:24]

@@ -23,15 +23,15 @@ _A_KEY: Final = re.compile("[0-9a-f]{24}")
 class Workplace:
     """A folder beside the log to be, whose parts are whole or not there.
 
-    A part is a folder that was written under another name and renamed. Parts of other inputs or settings are removed
-    when the work begins; all are when it has ended. So only the sole preparer may have one.
+    A part is a folder that was written under another name and renamed. Parts of other inputs, settings or
+    versions are removed when the work begins; all are when it has ended. So only the sole preparer may have one.
 
     Parameters
     ----------
     out
         The log's folder.
     key
-        Of inputs and settings.
+        Of inputs, settings and versions.
     """
 
     def __init__(self, out: Path, key: str) -> None:
