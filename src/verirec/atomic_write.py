@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,8 @@ _LONGEST: Final = 200
 """Bytes of a file's name that its temporary one repeats: file systems end at 255."""
 
 
-def replace_file(file: Path, content: bytes) -> None:
-    """Write a file in one go; a failure leaves what was there before, and nothing beside it.
+def replace_file(file: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file in one go, of one part or one part after the other; a failure leaves all as it was before.
 
     A link is followed, so that it stays one, and a file that is there keeps its permissions; a new one has those that
     the umask leaves. What is neither a file nor a link to one, such as a device, is an `OSError`.
@@ -33,7 +34,7 @@ def replace_file(file: Path, content: bytes) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
+            opened.writelines([content] if isinstance(content, bytes) else content)
             opened.flush()
             os.fsync(opened.fileno())
         if place.exists():

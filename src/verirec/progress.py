@@ -25,18 +25,31 @@ class Task:
         How much there is to do.
     unit
         What is counted: "rows", "pairs".
+    done, skipped
+        How much is done, and how much of that an earlier run did.
+    began
+        When, by `time.monotonic`.
     """
 
     what: str
     total: int
     unit: str = "rows"
     done: int = 0
+    skipped: int = 0
     began: float = field(default_factory=lambda: time.monotonic())
 
     def advance(self, count: int) -> None:
         """Say that so much more is done; from any thread."""
+        self._come(count)
+
+    def skip(self, count: int) -> None:
+        """Say that so much more was done before: it says nothing of how fast the rest goes."""
+        self._come(count, skipped=count)
+
+    def _come(self, count: int, *, skipped: int = 0) -> None:
         with _LOCK:
             self.done = min(self.done + count, self.total)
+            self.skipped = min(self.skipped + skipped, self.total)
         if _listeners:
             _listeners[-1](self)
 
@@ -48,12 +61,12 @@ class Task:
     @property
     def pace(self) -> float:
         """How much is done in a second."""
-        return self.done / max(time.monotonic() - self.began, 1e-9)
+        return (self.done - self.skipped) / max(time.monotonic() - self.began, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at this pace; `None` before anything is done."""
-        return (self.total - self.done) / self.pace if self.done else None
+        """How long the rest takes at this pace; `None` before anything is done now."""
+        return (self.total - self.done) / self.pace if self.done > self.skipped else None
 
 
 Listener = Callable[[Task], None]

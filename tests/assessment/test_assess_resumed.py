@@ -12,9 +12,12 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.assessment import assess
+from verirec.assessment.level_bounds import LevelBounds
 from verirec.estimation.range_ends import RangeEnds
 from verirec.exceptions import ParameterError, ReusedWorkWarning
 from verirec.nuisance.label_model import LabelModel
+from verirec.nuisance.noise_rates import AuditTransitionMatrix
+from verirec.nuisance.propensities import Propensities
 from verirec.resuming import pieces
 
 SHAPE = (30, 40)
@@ -138,7 +141,9 @@ def test_recommenders_may_have_any_names(tmp_path):
     assert found_in(given, checkpoint=tmp_path) == found_in(given)
 
 
-def test_levels_go_on_too(tmp_path, monkeypatch):
+@pytest.fixture
+def stars(monkeypatch):
+    """What an assessment of levels is given; the log is the world's."""
     random = np.random.default_rng(0)
     log = WORLD.log
     sizes = {"n_users": SHAPE[0], "n_items": SHAPE[1], "levels": [1, 2, 3, 4, 5]}
@@ -146,8 +151,30 @@ def test_levels_go_on_too(tmp_path, monkeypatch):
     users, items = np.divmod(random.choice(SHAPE[0] * SHAPE[1], 300, replace=False), SHAPE[1])
     survey = vr.SurveySample(users, items, random.integers(1, 6, 300), levels=stars.levels)
     monkeypatch.setattr(f"{__name__}.WORLD", SimpleNamespace(log=stars))
-    given = {"predictions": {name: 1 + 4 * one for name, one in BOTH.items()}, "survey": survey}
-    wanted = found_in(given)
+    return {"predictions": {name: 1 + 4 * one for name, one in BOTH.items()}, "survey": survey}
+
+
+def test_levels_go_on_too(tmp_path, monkeypatch, stars):
+    wanted = found_in(stars)
     for count in (2, 5):
-        assert stop_after(count, monkeypatch, partial(found_in, given, checkpoint=tmp_path))
-        assert found_in(given, checkpoint=tmp_path) == wanted
+        assert stop_after(count, monkeypatch, partial(found_in, stars, checkpoint=tmp_path))
+        assert found_in(stars, checkpoint=tmp_path) == wanted
+
+
+def test_of_levels_nothing_that_takes_long_is_worked_out_again(tmp_path, monkeypatch, stars):
+    log, random = WORLD.log, np.random.default_rng(4)
+    rows = random.choice(len(log), 300, replace=False)
+    near = np.clip(log.label_values[rows] + random.choice([-1, 0, 0, 0, 1], 300), 1, 5)
+    given = stars | {"audit": vr.AuditSample(log.users[rows], log.items[rows], near, levels=log.levels)}
+    wanted = found_in(given)
+    with monkeypatch.context() as patched:
+        patched.setattr(pieces.Pieces, "remove", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            found_in(given, checkpoint=tmp_path)
+    for one in (LevelBounds, "_losses"), (AuditTransitionMatrix, "fit"), (Propensities, "diagnostics"):
+        monkeypatch.setattr(*one, lambda *_, **__: pytest.fail("worked out again"))
+    assert found_in(given, checkpoint=tmp_path) == wanted
+
+
+def _stop(*_):
+    raise KeyboardInterrupt

@@ -35,6 +35,56 @@ sys.argv = ["verirec", *words]
 main()
 """
 
+WATCHED = """
+import json, os, signal, sys
+from pathlib import Path
+from verirec.cli.main import main
+from verirec.resuming import pieces
+place, stop, *words = sys.argv[1:]
+pieces.WORTH_KEEPING = 0.0
+seen = {"kept": 0, "reused": 0, "lost": 0}
+keep, opened, remove = pieces.Pieces._keep, pieces._opened, pieces.Pieces.remove
+def told():
+    Path(place).write_text(json.dumps(seen))
+def keeping(self, *given):
+    if stop == str(seen["kept"]):
+        told()
+        os.kill(os.getpid(), signal.SIGKILL)
+    kept = keep(self, *given)
+    seen["kept"] += kept
+    return kept
+def opening(file):
+    found = opened(file)
+    seen["lost" if found is None else "reused"] += 1
+    return found
+def removing(self):
+    told()
+    if stop == "end":
+        os.kill(os.getpid(), signal.SIGKILL)
+    remove(self)
+pieces.Pieces._keep, pieces._opened, pieces.Pieces.remove = keeping, opening, removing
+sys.argv = ["verirec", *words]
+main()
+"""
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """Run a verb in a process of its own, which may be killed: when it has kept so many, or at the end.
+
+    Gives its code, output and errors, and how many pieces it kept, reused, and asked for in vain.
+    """
+
+    def watched(*words, stop):
+        seen = tmp_path / "seen.json"
+        command = [sys.executable, "-c", WATCHED, str(seen), str(stop), *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        counts = json.loads(seen.read_text())
+        seen.unlink()
+        return done.returncode, done.stdout, done.stderr, *counts.values()
+
+    return watched
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -46,7 +96,26 @@ def folder(tmp_path_factory):
     (place / "log.csv").write_text("\n".join(lines) + "\n")
     np.save(place / "sharp.npy", 0.1 + 0.8 * world.preferences)
     np.save(place / "blunt.npy", 0.4 + 0.2 * world.preferences)
+    np.save(place / "stars.npy", 1 + 4 * world.preferences)
+    np.save(place / "other.npy", 2 + 2 * world.preferences)
+    clicks = (f"{user},{item}" for user, item, label in zip(log.users, log.items, log.labels, strict=True) if label)
+    (place / "clicks.csv").write_text("\n".join(["user,item", *clicks]) + "\n")
+    for side, size in zip(("users", "items"), SHAPE, strict=True):
+        (place / f"{side}.txt").write_text("\n".join(map(str, range(size))))
+    random = np.random.default_rng(0)
+    true = random.integers(1, 6, len(log))
+    near = np.clip(true + random.choice([-1, 0, 0, 0, 1], len(log)), 1, 5)
+    _write(place / "stars.csv", "rating", log.users, log.items, near)
+    audited = random.choice(len(log), 300, replace=False)
+    _write(place / "audit.csv", "true_label", log.users[audited], log.items[audited], true[audited])
+    users, items = np.divmod(random.choice(SHAPE[0] * SHAPE[1], 300, replace=False), SHAPE[1])
+    _write(place / "survey.csv", "true_label", users, items, world.true_labels[users, items])
     return place
+
+
+def _write(file, name, *columns):
+    rows = (",".join(map(str, row)) for row in zip(*columns, strict=True))
+    file.write_text("\n".join([f"user,item,{name}", *rows]) + "\n")
 
 
 @pytest.fixture
@@ -56,6 +125,11 @@ def words(folder, tmp_path, monkeypatch):
     given = [str(folder / "log.csv")]
     for name in ("sharp", "blunt"):
         given += ["--predictions", f"{name}={folder / name}.npy"]
+    stars = [str(folder / "stars.csv"), "--levels", "1,2,3,4,5", "--audit", str(folder / "audit.csv")]
+    for name in ("stars", "other"):
+        stars += ["--predictions", f"{name}={folder / name}.npy"]
+    clicks = [str(folder / "clicks.csv"), "--clicks", *given[1:]]
+    clicks += [f"--all-{side}={folder / side}.txt" for side in ("users", "items")]
     plan = ["--budget", "50", "--out", str(tmp_path / "out" / "plan.csv")]
     estimate = ["--json", "--checkpoint", str(tmp_path / "kept")]
     return {
@@ -64,6 +138,11 @@ def words(folder, tmp_path, monkeypatch):
         "plan of rates": ["plan", given[0], *plan],
         "estimate": ["estimate", *given, *estimate, "--rho01", ".2", "--rho10", ".1"],
         "bootstrap": ["estimate", *given[:3], *estimate, "--interval", "bootstrap"],
+        "assess levels": ["assess", *stars, "--out", str(tmp_path / "out")],
+        "estimate levels": ["estimate", *stars, *estimate, "--loss", "rmse"],
+        "assess clicks": ["assess", *clicks, "--survey", str(folder / "survey.csv"), "--out", str(tmp_path / "out")],
+        "plan clicks": ["plan", *clicks, *plan],
+        "estimate clicks": ["estimate", *clicks, *estimate, "--gamma", "1"],
     }
 
 
@@ -107,22 +186,51 @@ def test_assess_goes_on_where_it_was_killed(run, words, tmp_path, count, signal)
     assert not (out / ".parts").exists()
 
 
-@pytest.mark.parametrize("verb", ["assess", "plan", "plan of rates", "estimate", "bootstrap"])
-def test_a_stopped_verb_goes_on(run, words, tmp_path, monkeypatch, verb):
-    undisturbed = run(*words[verb])
+VERBS = ("assess", "plan", "plan of rates", "estimate", "bootstrap", "assess levels", "estimate levels")
+VERBS += ("assess clicks", "plan clicks", "estimate clicks")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_killed_verb_goes_on_in_another_process(watched, words, tmp_path, verb):
+    *undisturbed, whole, _, _ = watched(*words[verb], stop="never")
     wanted = files_of(tmp_path)
+    assert undisturbed[0] == 0, undisturbed
     for file in wanted:
         (tmp_path / file).unlink()
+    assert watched(*words[verb], stop=whole // 2 or "end")[0] == -9
+    reusable = count_of(tmp_path)
+    code, _, errors, kept, reused, lost = watched(*words[verb], stop="end")
+    assert (code, lost) == (-9, 0)
+    assert told_in(errors) == reused == reusable > 0
+    assert kept < whole
+    reusable = count_of(tmp_path)
+    code, output, errors, kept, reused, lost = watched(*words[verb], stop="never")
+    # Models that several pieces go by stay beside these, which nobody asks for any more.
+    assert told_in(errors) == reusable >= reused > 0
+    assert (kept, lost) == (0, 0)
+    told = [line for line in errors.splitlines() if "going on from an earlier run: " not in line]
+    assert [code, output, told] == [*undisturbed[:2], undisturbed[2].splitlines()]
+    assert files_of(tmp_path) == wanted
+
+
+def count_of(folder):
+    """How many pieces there are."""
+    return len(list(folder.rglob("*.piece")))
+
+
+def told_in(errors):
+    """How many pieces a verb says it reuses."""
+    (told,) = re.findall(r"^verirec: warning: going on from an earlier run: (\d+) finished parts?, ", errors, re.M)
+    return int(told)
+
+
+def test_a_stopped_verb_says_that_it_goes_on(run, words, monkeypatch):
     with monkeypatch.context() as patched:
         stop_after(2, patched)
-        code, output, errors = run(*words[verb])
+        code, output, errors = run(*words["plan"])
     assert (code, output) == (130, "")
     assert errors.endswith(GO_ON)
-    code, output, errors = run(*words[verb])
-    assert (code, output) == (0, undisturbed[1])
-    told = [line for line in errors.splitlines() if "going on from an earlier run: " not in line]
-    assert told == undisturbed[2].splitlines() != errors.splitlines()
-    assert files_of(tmp_path) == wanted
+    assert run(*words["plan"])[0] == 0
 
 
 def test_a_stop_while_the_page_is_written_loses_nothing(run, words, tmp_path, monkeypatch):
@@ -136,8 +244,17 @@ def test_a_stop_while_the_page_is_written_loses_nothing(run, words, tmp_path, mo
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def _stop():
+def _stop(*_):
     raise KeyboardInterrupt
+
+
+def test_a_ranking_by_clicks_is_a_part(run, words, monkeypatch):
+    wanted = run(*words["estimate clicks"])
+    with monkeypatch.context() as patched:
+        patched.setattr(pieces.Pieces, "remove", _stop)
+        assert run(*words["estimate clicks"])[0] == 130
+    monkeypatch.setattr("verirec.cli.judging.estimate_click_ranking", lambda *_, **__: pytest.fail("worked out again"))
+    assert run(*words["estimate clicks"])[:2] == wanted[:2]
 
 
 def test_other_settings_begin_anew(run, words, tmp_path, monkeypatch):

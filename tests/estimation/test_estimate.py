@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from plain_formulas import estimators as plain
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
 from verirec.data.predictions import as_predictions
-from verirec.estimation import ESTIMATORS
+from verirec.estimation import ESTIMATORS, Estimates
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.problem import EstimationProblem
 from verirec.estimation.rows import LoggedPairs
@@ -50,6 +51,15 @@ def log(grid):
 
 
 # The result
+
+
+def test_estimates_are_made_of_their_values():
+    one = vr.Estimate(0.5, 0.1, (0.3, 0.7))
+    found = Estimates(values={"ips": one}, of="the loss")
+    assert dict(found) == dict(found.items()) == {"ips": one}
+    assert found.of == "the loss"
+    with pytest.raises(FrozenInstanceError):
+        found.of = "another"
 
 
 def test_the_usual_estimates_are_naive_ips_dr_and_with_rates_their_corrected_forms(grid, log):

@@ -102,6 +102,23 @@ def test_a_damaged_piece_is_done_again(job):
     assert job.run() == (WHOLE, ["first", "second", "inner", "last"])
 
 
+def test_of_a_piece_that_is_not_asked_for_its_label_alone_is_read(job, monkeypatch):
+    stop(job, "last")
+    monkeypatch.setattr(pieces, "value_in", lambda opened: pytest.fail("read"))
+    with pytest.warns(ReusedWorkWarning, match="2 finished parts"), Checkpoint(job.folder, "a test", {"of": "job"}):
+        pass
+
+
+@pytest.mark.parametrize("at", [20, -1])
+def test_a_changed_piece_is_done_again(job, at):
+    for name in stop(job, "last"):
+        (file,) = job.folder.glob(f"*/{name}")
+        content = bytearray(file.read_bytes())
+        content[at] ^= 1
+        file.write_bytes(content)
+    assert job.run() == (WHOLE, ["first", "second", "inner", "last"])
+
+
 def test_a_piece_in_the_place_of_another_is_not_taken(job):
     one, two = stop(job, "last")
     (folder,) = job.folder.iterdir()
@@ -173,6 +190,33 @@ def test_what_is_done_apart_outlives_the_piece_that_asked_first(job):
     (folder,) = job.folder.iterdir()
     assert len(list(folder.iterdir())) == 2
     assert job.run(work=lambda: [job.piece("other"), shared()]) == ([1, 7], ["other"])
+
+
+def models(job, of):
+    with apart("models"):
+        return job.piece("fit", lambda: of)
+
+
+def test_two_works_that_are_done_apart_must_not_be_called_the_same(job):
+    def work():
+        return [job.piece(name, lambda of=name: models(job, of)) for name in ("log", "survey")]
+
+    with pytest.raises(RuntimeError, match=r"^two pieces of work are done apart as 'models'"):
+        job.run(work=work)
+
+
+def test_what_is_done_apart_is_told_from_other_pieces_and_by_where_it_is(job):
+    def work():
+        found = []
+        for number in range(2):
+            with within(f"corner {number}"):
+                found.append(job.piece("a", lambda number=number: models(job, number)))
+        found += [job.piece("models", lambda: job.piece("fit", lambda: 7)), job.piece("b", lambda: models(job, 8))]
+        return [*found, job.piece("end")]
+
+    with pytest.raises(KeyboardInterrupt):
+        job.run("end", work)
+    assert job.run(work=work) == ([0, 1, 7, 8, 1], ["end"])
 
 
 def test_warnings_are_said_again(job):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from verirec.estimation.setup import cell_losses
 from verirec.estimation.survey.target import Target
 from verirec.losses import LossLike, TransitionMatrix
 from verirec.nuisance.ordinal_model import fit_labels
+from verirec.resuming import kept
 
 Array = npt.NDArray[np.float64]
 
@@ -54,10 +55,8 @@ class LevelBounds:
     _kept: dict[str, Array] = field(default_factory=dict, repr=False)
 
     def add(self, name: str, given: PredictionsLike) -> None:
-        """Take in a recommender: its losses at each level, shape (K, pairs)."""
-        losses = cell_losses(given, self.log, pointwise(self.loss)[0], self.clip, counts_grid=False)
-        lowest, steps = losses.cells(*self._pairs[:2])
-        self._kept[name] = np.cumsum(np.concatenate([lowest[None], steps]), axis=0)
+        """Take in a recommender."""
+        self._kept[name] = kept(f"bounds of {name}", partial(self._losses, given))
 
     def of(self, name: str) -> EstimateRange:
         """Return what the loss of a recommender may be."""
@@ -104,6 +103,12 @@ class LevelBounds:
         reach = float(ndtri((1 + self.confidence) / 2))
         needed = max(1, int(np.ceil((reach / half_width) ** 2 * max(variances))))
         return needed if needed < len(self._target) else None
+
+    def _losses(self, given: PredictionsLike) -> Array:
+        """Return a recommender's losses at each level, shape (K, pairs)."""
+        losses = cell_losses(given, self.log, pointwise(self.loss)[0], self.clip, counts_grid=False)
+        lowest, steps = losses.cells(*self._pairs[:2])
+        return np.cumsum(np.concatenate([lowest[None], steps]), axis=0)
 
     def _weighed(self, values: Array, chances: Array) -> Array:
         """Multiply squares by the slope of the root of their mean, as the model expects it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from verirec.assessment.findings import Basis
@@ -22,6 +22,7 @@ from verirec.exceptions import AuditError, NoiseRateError, ParameterError
 from verirec.losses import TransitionMatrix, TransitionRegion, get_level_loss
 from verirec.nuisance.noise_rates import AuditSample, AuditTransitionMatrix
 from verirec.nuisance.propensities import Propensities, as_propensities
+from verirec.resuming import kept
 
 Told = Callable[[str], None]
 Between = TransitionMatrix | TransitionRegion | None
@@ -160,7 +161,7 @@ def _noise(log: FeedbackLog, labels: Labels) -> tuple[Between, str]:
     if not isinstance(labels.audit, AuditSample):
         raise ParameterError(f"audit must be an AuditSample; got {type(labels.audit).__name__}")
     with suppress(AuditError, NoiseRateError):
-        found = AuditTransitionMatrix().fit(log, audit=labels.audit)
+        found = kept("noise", partial(AuditTransitionMatrix().fit, log, audit=labels.audit))
         return found, found.source
     labels.audit.rows_in(log)
     return None, f"an audit of {len(labels.audit):,} rows, too few to tell"

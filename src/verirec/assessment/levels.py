@@ -54,7 +54,7 @@ def assess_levels(
         loss=_loss_name(settings["loss"], evidence.log),
         confidence=settings["confidence"],
         propensities=evidence.propensities,
-        propensity_diagnostics=evidence.propensities.diagnostics(evidence.log),
+        propensity_diagnostics=kept("propensities", partial(evidence.propensities.diagnostics, evidence.log)),
         grid_propensities=grid_propensities(evidence.propensities, evidence.log),
         noise=evidence.noise,
         noise_source=evidence.noise_source,

@@ -143,7 +143,8 @@ class Judge:
         if log.weights is not None:
             lacking = "is judged by rows with weights, which rankings cannot use"
         if lacking is None and self.clicks:
-            return estimate_click_ranking(
+            by_clicks = partial(
+                estimate_click_ranking,
                 predictions,
                 log,
                 gamma=self.ranking.gamma,
@@ -151,6 +152,7 @@ class Judge:
                 k=self.ranking.k,
                 confidence=self.options["confidence"],
             )
+            return kept("ranking", by_clicks)
         if lacking is None:
             assert not isinstance(self.rates, TransitionMatrix | TransitionRegion)  # noqa: S101 -- those are of levels
             by_all = partial(

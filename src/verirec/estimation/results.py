@@ -15,13 +15,13 @@ HEADLINES: Final = ("survey-ppi", "survey", "range", "audited-dr", "ome-dr", "dr
 """Estimates to go by, where there are several: the first of them."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Estimates(Mapping[str, Estimate | EstimateRange]):
     """Estimates by the estimator's name.
 
     Parameters
     ----------
-    _values
+    values
         Name to estimate.
     of
         What they are estimates of, in words.
@@ -29,6 +29,10 @@ class Estimates(Mapping[str, Estimate | EstimateRange]):
 
     _values: dict[str, Any]
     of: str
+
+    def __init__(self, values: dict[str, Any], of: str) -> None:
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "of", of)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:

@@ -158,7 +158,7 @@ class RangeProblem:
         points: Sequence[Rates | None] = self.noise.corners if isinstance(self.noise, NoiseRegion) else [self.noise]
         folds = LabelFolds.of(len(self.pairs.log), FOLDS, np.random.default_rng([self.seed, FOLDS_STREAM]))
         found = []
-        with apart("models of labels"):
+        with apart("label models of the range"):
             for number, rates in enumerate(points):
                 with within(f"corner {number}"):
                     found.append(self._known_at(rates, folds))

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from verirec.atomic_write import replace_file
 from verirec.exceptions import VerirecWarning, warn_caller
-from verirec.resuming.values import CannotBeKeptError, DamagedError, as_bytes, from_bytes
+from verirec.resuming.values import CannotBeKeptError, DamagedError, as_parts, label_in, value_in
 
 Result = TypeVar("Result")
 
@@ -28,8 +28,8 @@ _ENDING: Final = ".piece"
 _A_KEY: Final = re.compile("[0-9a-f]{64}")
 
 
-class _Piece(NamedTuple):
-    """A result, with what it takes to have it again as if it were worked out.
+class _Label(NamedTuple):
+    """What is to be known of a piece before it is asked for.
 
     Parameters
     ----------
@@ -37,14 +37,23 @@ class _Piece(NamedTuple):
         The job's key, and the piece's name with those of the pieces that it is part of.
     seconds
         How long it took.
+    """
+
+    name: str
+    seconds: float
+
+
+class _Piece(NamedTuple):
+    """A result, with what it takes to have it again as if it were worked out.
+
+    Parameters
+    ----------
     warned
         Categories and messages of warnings on the way.
     value
         The result.
     """
 
-    name: str
-    seconds: float
     warned: tuple[tuple[str, str], ...]
     value: Any
 
@@ -103,9 +112,10 @@ class Pieces:
         """Look through what is there: parts of a piece that is whole are of no more use."""
         found = {}
         for file in self.folder.glob(f"*{_ENDING}"):
-            piece = _opened(file)
-            if piece is not None and piece.name.startswith(f"{self.folder.name}/"):
-                found[piece.name.removeprefix(f"{self.folder.name}/")] = piece.seconds
+            label = _label(file)
+            key, _, name = ("", "", "") if label is None else label.name.partition("/")
+            if label is not None and key == self.folder.name and self._file(name) == file:
+                found[name] = label.seconds
         for name in list(found):
             if any(name.startswith(f"{other}/") for other in found):
                 _remove([self._file(name)])
@@ -119,10 +129,11 @@ class Pieces:
         """Take a piece from the folder, or work it out and put it there."""
         path = self.claimed(scope, name)
         there = _opened(self._file(path)) if path in self._seconds else None
-        if there is not None and there.name == f"{self.folder.name}/{path}":
-            scope.take_in([path], there.seconds)
-            for category, message in there.warned:
-                _warn(_category_called(category) or VerirecWarning, message)
+        if there is not None:
+            scope.take_in([path], self._seconds[path])
+            with _warnings_kept():  # They are said as often as after the work.
+                for category, message in there.warned:
+                    _warn(_category_called(category) or VerirecWarning, message)
             return there.value  # type: ignore[no-any-return]
         own, began = _Scope(self, f"{path}/", scope.around or scope), time.monotonic()
         with _warnings_kept() as warned:
@@ -137,18 +148,29 @@ class Pieces:
 
     def claimed(self, scope: _Scope, name: str) -> str:
         """Return a piece's whole name: of several that are called the same there, the later ones are numbered."""
-        # Names may be a user's: a slash of theirs parts nothing.
-        path = scope.path + name.replace("%", "%25").replace("/", "%2F")
+        path = scope.path + _plain(name)
         self._named[path] += 1
         return path if self._named[path] == 1 else f"{path}%n{self._named[path]}"
+
+    def claimed_once(self, scope: _Scope, name: str) -> str:
+        """Return the whole name of what is done apart.
+
+        It has no number: one that was asked for first by a piece that is taken from the folder would not be counted,
+        and the next one that is called the same would be taken for it.
+        """
+        path = f"{scope.path}%a{_plain(name)}"
+        if path in self._named:
+            raise RuntimeError(f"two pieces of work are done apart as {name!r}: each must have a name of its own")
+        self._named[path] = 1
+        return path
 
     def _keep(self, name: str, seconds: float, warned: list[warnings.WarningMessage], value: Any) -> bool:
         """Write a piece, if it can be; where the disk refuses it, the work goes on."""
         try:
             told = tuple((_category(one.category), str(one.message)) for one in warned)
-            content = as_bytes(tuple(_Piece(f"{self.folder.name}/{name}", seconds, told, value)))
+            parts = as_parts(_Label(f"{self.folder.name}/{name}", seconds), tuple(_Piece(told, value)))
             self.folder.mkdir(parents=True, exist_ok=True)
-            replace_file(self._file(name), content)
+            replace_file(self._file(name), parts)
         except CannotBeKeptError:
             return False
         except OSError as error:
@@ -228,24 +250,41 @@ def within(name: str) -> Iterator[None]:
     if scope is None:
         yield
         return
-    own = _Scope(scope.pieces, f"{scope.pieces.claimed(scope, name)}/")
-    with own.entered():
+    with _inside(scope, scope.pieces.claimed(scope, name)):
         yield
-    scope.take_in(own.names, own.reused)
 
 
 @contextmanager
 def apart(name: str) -> Iterator[None]:
-    """Let pieces inside be parts of none of those around: what several of them go by, whichever asks first."""
+    """Let pieces inside be parts of none of those around: what several of them go by, whichever asks first.
+
+    Parameters
+    ----------
+    name
+        What it is, and of what: no other work that is done apart in the same job, or the same `within`, has it.
+    """
     scope = _scope.get()
     if scope is None:
         yield
         return
     around, began = scope.around or scope, time.monotonic()
-    with around.entered(), within(name):
+    with _inside(around, scope.pieces.claimed_once(around, name)):
         yield
     if around is not scope:
         scope.reused -= time.monotonic() - began
+
+
+@contextmanager
+def _inside(scope: _Scope, path: str) -> Iterator[None]:
+    own = _Scope(scope.pieces, f"{path}/")
+    with own.entered():
+        yield
+    scope.take_in(own.names, own.reused)
+
+
+def _plain(name: str) -> str:
+    """Names may be a user's: a slash of theirs parts nothing."""
+    return name.replace("%", "%25").replace("/", "%2F")
 
 
 def _remove_pieces(folder: Path) -> None:
@@ -262,10 +301,20 @@ def _remove(files: Iterable[Path]) -> None:
             file.unlink()
 
 
+def _label(file: Path) -> _Label | None:
+    """Read what a piece is; `None` of one that is missing, damaged or something else."""
+    try:
+        with file.open("rb") as opened:
+            return _Label(*label_in(opened))
+    except (OSError, DamagedError, TypeError):
+        return None
+
+
 def _opened(file: Path) -> _Piece | None:
     """Read a piece; `None` of one that is missing, damaged or something else."""
     try:
-        return _Piece(*from_bytes(file.read_bytes()))
+        with file.open("rb") as opened:
+            return _Piece(*value_in(opened))
     except (OSError, DamagedError, TypeError):
         return None
 

@@ -19,6 +19,7 @@ from verirec import scratch
 from verirec.data.prepared import prepare as preparing
 from verirec.data.prepared import sources
 from verirec.exceptions import DroppedRowsWarning, LabelError, RepeatedPairWarning, ReusedWorkWarning
+from verirec.progress import shown_to
 from verirec.scratch import memory_limit
 
 ROWS = 4_000
@@ -308,6 +309,28 @@ def test_stopped_work_goes_on_where_it_was(frame, tmp_path, monkeypatch):
     with pytest.warns(ReusedWorkWarning, match="30 finished parts"):
         assert expected.equals(vr.scan_log(vr.prepare_log(parts, tmp_path / "log", **options)))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["log", "parts", "whole"]
+
+
+def test_parts_of_an_earlier_run_say_nothing_of_the_pace(frame, tmp_path, monkeypatch):
+    parts = in_files(frame, tmp_path / "parts")
+    heard = {}
+
+    def listen(task):
+        heard[task.what] = task.done, task.skipped
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(preparing.Workplace, "finish", stop)
+        with shown_to(listen), pytest.raises(KeyboardInterrupt):
+            vr.prepare_log(parts, tmp_path / "log", positive_from=4, duplicates="last")
+    first = dict(heard)
+    with shown_to(listen), pytest.warns(ReusedWorkWarning):
+        vr.prepare_log(parts, tmp_path / "log", positive_from=4, duplicates="last")
+    for what in ("Reading ratings", "Sorting by user", "Sorting by item"):
+        assert first[what] == (first[what][0], 0)
+        assert heard[what] == (first[what][0],) * 2
 
 
 def test_parts_of_other_settings_are_not_used(frame, tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ class Steps:
         skip = 0
         while self.place.has(name := f"run-{number:05}-{skip:05}"):
             facts = self.place.part(name, _nothing)
-            task.advance(facts["rows"])
+            task.skip(facts["rows"])
             yield name, facts
             skip += 1
         read = f"read-{number:05}"
@@ -110,8 +110,9 @@ class Steps:
         with working(what, int(counts.sum())) as task:
             for start, stop in ranges_of(counts, self.rows):
                 name = f"{side}-{start:010}"
+                told = task.skip if self.place.has(name) else task.advance
                 found[name] = self.place.part(name, lambda to, a=start, b=stop: merge.make(a, b, to))  # type: ignore[misc]
-                task.advance(int(counts[start:stop].sum()))
+                told(int(counts[start:stop].sum()))
                 let_pages_go()
         return found
 
