@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import weakref
 from collections import namedtuple
 
 import numpy as np
@@ -53,3 +54,12 @@ def test_a_disk_that_others_fill_meanwhile(monkeypatch):
 def test_an_array_that_is_not_long_takes_no_disk(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(0))
     assert scratch.long_array((10, 10), np.int8).shape == (10, 10)
+
+
+def test_nothing_of_ours_runs_when_a_map_goes(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(10))
+    found = scratch.mapped_file(tmp_path / "file")
+    assert [ref.__callback__ for ref in weakref.getweakrefs(found)] == [None]
+    assert found in scratch._KEEPER._maps()
+    del found
+    assert not any(len(one) == 10 for one in scratch._KEEPER._maps())

@@ -47,6 +47,9 @@ class Task:
         self._come(count, skipped=count)
 
     def _come(self, count: int, *, skipped: int = 0) -> None:
+        unwanted: threading.Event | None = getattr(_thread, "unwanted", None)
+        if unwanted is not None and unwanted.is_set():
+            raise UnwantedError
         with _LOCK:
             self.done = min(self.done + count, self.total)
             self.skipped = min(self.skipped + skipped, self.total)
@@ -69,6 +72,30 @@ class Task:
         return (self.total - self.done) / self.pace if self.done > self.skipped else None
 
 
+class UnwantedError(Exception):
+    """Nobody waits for this work any more: it ends where it would tell how far it has come."""
+
+
+def end_work_once(unwanted: threading.Event) -> None:
+    """Have the tasks of this thread end, by an `UnwantedError`, once an event says that nobody waits for them.
+
+    Examples
+    --------
+    >>> unwanted = threading.Event()
+    >>> def count():
+    ...     end_work_once(unwanted)
+    ...     with working("Counting", 4) as task:
+    ...         unwanted.set()
+    ...         task.advance(1)
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor() as workers:
+    ...     type(workers.submit(count).exception()).__name__
+    'UnwantedError'
+    """
+    _thread.unwanted = unwanted
+
+
+_thread = threading.local()
 Listener = Callable[[Task], None]
 
 _LOCK = threading.Lock()

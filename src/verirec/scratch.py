@@ -41,7 +41,9 @@ class _Keeper:
 
     def __init__(self) -> None:
         self.memory: int | None = None
-        self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+        # Not a WeakSet, which would run code when a map goes: giving back a long file takes seconds, and a Ctrl-C
+        # meanwhile would be raised in there, where exceptions are ignored.
+        self._refs: list[weakref.ref[mmap.mmap]] = []
         self._lock = threading.Lock()
         self._watching = False
         self._of_others = 0
@@ -53,9 +55,9 @@ class _Keeper:
 
     def add(self, opened: mmap.mmap) -> None:
         with self._lock:
-            if not self._maps:
+            if not self._maps():
                 self._of_others = _mapped_bytes() or 0
-            self._maps.add(opened)
+            self._refs.append(weakref.ref(opened))
             if not self._watching and hasattr(mmap, "MADV_DONTNEED"):
                 self._watching = True
                 threading.Thread(target=self._watch, name="verirec-pages", daemon=True).start()
@@ -65,7 +67,7 @@ class _Keeper:
         while True:
             waiting.wait(_TICK)
             with self._lock:
-                if not self._maps:
+                if not self._maps():
                     self._watching = False
                     return
                 mapped = _mapped_bytes()
@@ -81,9 +83,15 @@ class _Keeper:
                 self._let_go()
 
     def _let_go(self) -> None:
-        for one in list(self._maps):
+        for one in self._maps():
             with suppress(ValueError):  # It was closed.
                 one.madvise(mmap.MADV_DONTNEED)
+
+    def _maps(self) -> list[mmap.mmap]:
+        """Return the maps that are still there, and forget the others."""
+        found = [(ref, one) for ref in self._refs if (one := ref()) is not None]
+        self._refs = [ref for ref, _ in found]
+        return [one for _, one in found]
 
     def after_fork(self) -> None:
         """Start anew in a process that was forked, which has the maps and not the thread."""

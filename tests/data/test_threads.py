@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -10,6 +13,7 @@ import verirec as vr
 from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
 from verirec.data.threads import mapped, usable_cores
+from verirec.progress import working
 
 
 def product_threads():
@@ -44,6 +48,25 @@ def test_errors_come_through_and_products_get_their_threads_back():
         with pytest.raises(ZeroDivisionError):
             list(mapped(lambda part: 1 // part, [2, 1, 0], threads=2))
         assert product_threads() == before
+
+
+def test_what_nobody_waits_for_any_more_ends_where_it_tells_how_far_it_has_come():
+    begun, done = threading.Event(), []
+
+    def work(part):
+        if part == 0:
+            begun.wait(60)
+            raise KeyboardInterrupt
+        with working("Counting", 10**9) as task:
+            until = time.monotonic() + 60
+            while time.monotonic() < until:
+                begun.set()
+                task.advance(1)
+        done.append(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(mapped(work, range(6), threads=2))
+    assert done == []
 
 
 def test_matrix_products_keep_to_their_thread_until_the_last_walk_has_ended():

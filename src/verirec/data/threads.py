@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, Final, TypeVar
 
 from verirec.engine import in_worker
+from verirec.progress import end_work_once
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -45,14 +46,21 @@ def mapped(
         if count < 2:
             yield from map(function, parts)
             return
-        with ThreadPoolExecutor(max_workers=count) as workers:
+        unwanted = Event()
+        with ThreadPoolExecutor(max_workers=count, initializer=end_work_once, initargs=(unwanted,)) as workers:
             waiting: deque[Future[Result]] = deque()
-            for part in parts:
-                waiting.append(workers.submit(function, part))
-                if len(waiting) > _AHEAD * count:
+            try:
+                for part in parts:
+                    waiting.append(workers.submit(function, part))
+                    if len(waiting) > _AHEAD * count:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            except BaseException:
+                # Somebody may have pressed Ctrl-C: what nobody waits for any more would take its time.
+                unwanted.set()
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 @contextmanager
