@@ -13,6 +13,7 @@ from verirec.data.cells import Positions
 from verirec.data.distributions import Distributions, as_distributions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import in_words
+from verirec.data.parts import SHORT, parts_of
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.cell_losses import CellLosses
 from verirec.exceptions import PredictionError, ScoreWarning, warn_caller
@@ -90,18 +91,25 @@ class LevelLosses(CellLosses):
         """Count the pairs whose prediction the clip changes."""
         if self.clip is None:
             return 0
-        raw = self.predictions.cells(users, items)
         if self.loss.distributions:
-            return int((raw < self.clip).any(axis=0).sum())
+            least = self.clip
+            return self._count(users, items, lambda raw: np.asarray((raw < least).any(axis=0)))
+        return self._count(users, items, self._outside)
+
+    def _outside(self, stars: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         low, high = self._ends
-        return int(((raw < low) | (raw > high)).sum())
+        return np.asarray((stars < low) | (stars > high))
+
+    def _count(self, users: Positions, items: Positions, those: Callable[[Array], npt.NDArray[np.bool_]]) -> int:
+        """Count pairs by their predictions, part by part."""
+        parts = parts_of(len(users), size=SHORT)
+        return sum(int(those(self.predictions.cells(users[at], items[at])).sum()) for at in parts)
 
     def warn_of_scale(self, log: FeedbackLog) -> None:
         """Say so where most of the logged pairs' predicted stars are outside of the scale."""
         if self.loss.distributions or self.clip is not None:
             return
-        stars, (low, high) = self.predictions.cells(log.users, log.items), self._ends
-        outside = int(((stars < low) | (stars > high)).sum())
+        outside = self._count(log.users, log.items, self._outside)
         if outside > _MUCH * len(log):
             warn_caller(
                 f"the predictions of {outside:,} of {len(log):,} logged pairs are outside of the scale, "
