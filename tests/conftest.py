@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
+import sys
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+import verirec
 from ray_stores import SIZE, folder_of_stores
 from verirec import FeedbackLog, scratch
+from verirec.data import parts
 from verirec.data.datasets import CATALOGUE, find_dataset
 from verirec.engine import Processes, Ray, Serial
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.load_profile("default")
 
+_SHORT = 1 << 13
+"""Rows of a short part."""
 REPOSITORY = Path(__file__).parents[1]
 REAL_DATA = Path(os.environ.get("VERIREC_DATA", REPOSITORY.parent / "shared" / "data"))
 
@@ -55,6 +62,21 @@ def limited(monkeypatch):
     """Have long arrays kept on disk, and two threads work: each has parts of its own in memory."""
     monkeypatch.setattr(scratch._KEEPER, "memory", 1 << 20)
     monkeypatch.setattr("verirec.data.threads.usable_cores", lambda: 2)
+
+
+@pytest.fixture
+def in_small_parts(limited, monkeypatch):
+    """Have all parts of rows be short, and so samples of rows to learn from: what is longer than that is as a log."""
+    for module in pkgutil.walk_packages(verirec.__path__, "verirec."):
+        if module.name.startswith(("verirec.data.p", "verirec.estimation", "verirec.nuisance", "verirec.losses")):
+            importlib.import_module(module.name)
+    for function in (parts.parts_of, parts.over_parts, parts.each_part):
+        monkeypatch.setitem(function.__kwdefaults__, "size", _SHORT)
+    lengths = {"SHORT", "_PART", "_SHORT", "_TOTALLED", "_GLANCE", "MOST_ROWS", "GRID_SAMPLE"}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("verirec."):
+            for length in lengths & vars(module).keys():
+                monkeypatch.setattr(module, length, min(_SHORT, getattr(module, length)))
 
 
 @pytest.fixture(scope="session")

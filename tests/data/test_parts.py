@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from held import held
+from held import HALF_A_NUMBER, held, held_a_row
 from verirec.data.cells import CellValues, FactorCells
-from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import looked_up, order_of, order_statistics
 from verirec.data.predictions import as_predictions
 from verirec.estimation.calibration import are_probabilities, need_calibration
 from verirec.exceptions import PredictionError
 from verirec.nuisance.label_model import parts_by_score
-from verirec.nuisance.propensities import ConstantPropensity
 
 LONG = 1_300_000
 """Longer than what is put in order at once."""
@@ -88,22 +86,11 @@ def test_long_values_are_made_with_little_room(limited):
     assert np.array_equal(found[0], users + items)
 
 
-def long_log(n_users=2_000, n_items=1_000):
-    kept = np.flatnonzero(RANDOM.random(n_users * n_items) < 0.9)
-    users, items = np.divmod(kept, n_items)
-    labels = RANDOM.integers(0, 2, len(users))
-    return FeedbackLog.from_arrays(users, items, labels, n_users=n_users, n_items=n_items)
+@pytest.mark.parametrize("work", [are_probabilities, need_calibration])
+def test_nothing_of_a_logs_length_is_made_where_predictions_are_looked_at(work, in_small_parts):
+    def looking(log):
+        sides = [np.ones((size, 2)) for size in log.shape]
+        factors = FactorCells(*sides, *(np.zeros(size) for size in log.shape))
+        return lambda: work(factors, log)
 
-
-def test_nothing_of_a_logs_length_is_made_where_weights_and_predictions_are_looked_at(limited):
-    log = long_log()
-    factors = FactorCells(np.ones((2_000, 2)), np.ones((1_000, 2)), np.zeros(2_000), np.zeros(1_000))
-    propensities = ConstantPropensity().fit(log)
-    for work in (  # Each once before, as imports and threads take room too.
-        lambda: propensities.diagnostics(log),
-        lambda: are_probabilities(factors, log),
-        lambda: need_calibration(factors, log),
-    ):
-        work()
-        # Parts, of a million rows at most, take some room; two arrays of the log's length would take more.
-        assert held(work) < 1.5 * 8 * len(log)
+    assert held_a_row(looking) < HALF_A_NUMBER

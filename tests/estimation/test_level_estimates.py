@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import verirec as vr
+from held import HALF_A_NUMBER, held_a_row
 from refusals import check_refusal
 from verirec.exceptions import (
     AuditError,
@@ -362,3 +363,20 @@ def test_a_sample_of_the_unobserved_pairs_stands_for_all(loss):
     for name in ("dr", "eib"):
         values = np.array([one[name].value for one in draws])
         assert abs(values.mean() - whole[name].value) < 4 * values.std(ddof=1) / np.sqrt(len(values))
+
+
+@pytest.mark.filterwarnings("ignore::verirec.exceptions.AlikeUsersWarning")
+@pytest.mark.parametrize(
+    ("noise", "more"), [(None, {}), (BAND, {"clip": 0.1}), (BAND, {"survey": True})], ids=["true", "noise", "survey"]
+)
+def test_nothing_is_as_long_as_the_log(noise, more, in_small_parts):
+    def work(log):
+        random = np.random.default_rng(0)
+        given = {"propensities": vr.LogisticPropensity().fit(log), "noise_rates": noise, "loss": "rmse"} | more
+        stars = vr.Factors(*(random.uniform(0.6, 1, (size, 4)) for size in log.shape), link="identity")
+        if "survey" in more:
+            users, items = random.integers([[log.n_users], [log.n_items]], size=(2, 600))
+            given["survey"] = vr.SurveySample(users, items, random.choice(STARS, 600), levels=STARS)
+        return lambda: vr.estimate(stars, log, sample=10_000, **given)
+
+    assert held_a_row(work, levels=STARS) < HALF_A_NUMBER

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from held import held_a_row
 from plain_formulas import exposure as plain
 from verirec import FeedbackLog
 from verirec.nuisance import exposure
@@ -130,3 +131,7 @@ def test_a_pairs_own_rating_does_not_leak():
     error = np.std(gaps, ddof=1) / len(gaps) ** 0.5
     assert abs(np.mean(gaps)) < 3 * error + 0.05
     assert np.mean(leaks) > 0.5
+
+
+def test_the_matrix_of_rated_pairs_takes_a_number_a_row_and_no_copy_of_the_users():
+    assert held_a_row(lambda log: lambda: rated_pairs(log)) < 6

@@ -59,3 +59,5 @@ def test_parts_of_a_long_log_have_the_coefficients_of_the_whole(monkeypatch, gla
     found, inverse = fit_small_parts(lambda at: SmallRows(*(column[at] for column in rows)), 200_000, prior)
     assert found == pytest.approx(whole.coefficients, abs=1e-8)
     assert inverse == pytest.approx(whole.inverse, rel=1e-6)
+    settled = fit_small_parts(lambda at: SmallRows(*(column[at] for column in rows)), 200_000, prior, settled=True)
+    assert settled[1] == pytest.approx(whole.inverse, rel=1e-10)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
+from held import HALF_A_NUMBER, held_a_row
 from verirec import FeedbackLog
 from verirec.training.sorted_rows import SortedRows
 
@@ -35,3 +36,7 @@ def test_parts_are_all_users_once_and_of_about_as_many_rows(log, count):
     assert 1 <= len(parts) <= count
     most = np.diff(rows.starts).max()
     assert all(rows.starts[part.stop] - rows.starts[part.start] <= len(log) / count + most for part in parts)
+
+
+def test_nothing_is_as_long_as_the_log():
+    assert held_a_row(lambda log: lambda: SortedRows.of(log)) < HALF_A_NUMBER

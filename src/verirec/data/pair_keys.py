@@ -87,6 +87,18 @@ def pairs_of(keys: Keys, n_items: int) -> tuple[npt.NDArray[np.int32], npt.NDArr
     return users, items
 
 
+def row_starts(users: Positions, n_users: int) -> npt.NDArray[np.int64]:
+    """Return where the rows of each user begin, and the last end, of rows in the order of users; shape (n_users + 1,).
+
+    Examples
+    --------
+    >>> row_starts(np.array([0, 0, 2]), 4).tolist()
+    [0, 2, 2, 3, 3]
+    """
+    # By positions of the log's own kind, as in `places_in`.
+    return np.searchsorted(users, np.arange(n_users + 1, dtype=users.dtype))
+
+
 def places_in(
     users: Positions, items: Positions, log_users: npt.NDArray[Any], log_items: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

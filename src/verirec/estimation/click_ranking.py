@@ -176,7 +176,7 @@ class _Clicks:
 
     @classmethod
     def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], exclude: Any, shape: tuple[int, int]) -> _Clicks:
-        others = np.divmod(np.unique(excluded_keys(exclude, shape)), shape[1])
+        others = np.divmod(excluded_keys(exclude, shape), shape[1])
         popularity = np.bincount(np.concatenate([items, others[1]]), minlength=shape[1]).astype(np.float64)
         return cls(users, items, *others, popularity)
 

@@ -165,9 +165,15 @@ def known_by_heart(rows: Rows) -> bool:
 
 def _best_everywhere(rows: Rows) -> bool:
     """Tell whether no other level than the logged one would have a smaller loss, in any row; rows are of two levels."""
-    counts = np.bincount(rows.log.labels)
-    losses = np.cumsum(np.concatenate([rows.if_negative[None], rows.difference]), axis=0)
-    return bool(np.sort(counts)[-2:].min() >= FEW and (losses.argmin(axis=0) == rows.log.labels).all())
+    labels = rows.log.labels
+    if np.sort(counts(labels, int(labels.max()) + 1))[-2:].min() < FEW:
+        return False
+
+    def best(at: slice) -> bool:
+        losses = np.cumsum(np.concatenate([rows.if_negative[None, at], rows.difference[:, at]]), axis=0)
+        return bool((losses.argmin(axis=0) == labels[at]).all())
+
+    return all(over_parts(best, len(labels), size=SHORT))
 
 
 def _warn_of_rare_class(pairs: LoggedPairs) -> None:

@@ -169,6 +169,8 @@ def _corrected(
     if group is None:
         return CorrectedLabels(values, variance, (by_rho01, by_rho10), covariance)
     slopes = tuple(
-        np.where(group == one, by, 0.0) for one in range(len(covariance) // 2) for by in (by_rho01, by_rho10)
+        each(lambda by, own, one: np.where(own == one, by, 0.0), by, group, one)
+        for one in range(len(covariance) // 2)
+        for by in (by_rho01, by_rho10)
     )
     return CorrectedLabels(values, variance, slopes, covariance)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, FactorCells, Positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.pair_keys import row_starts
 from verirec.data.parts import parts_of
 from verirec.nuisance.propensities.two_way import fit_two_way
 from verirec.nuisance.propensities.with_features import fit_with_features
@@ -341,5 +342,7 @@ def rated_pairs(log: FeedbackLog) -> csr_array:
     """Return the 0/1 matrix of a log's pairs, shape (n_users, n_items), its rows in order."""
     from scipy.sparse import csr_array  # Takes long to import, and only training needs it.
 
-    starts = np.searchsorted(log.users, np.arange(log.n_users + 1)).astype(np.int32)
+    starts = row_starts(log.users, log.n_users)
+    if len(log) < 2**31:
+        starts = starts.astype(np.int32)  # As the items are: others would have these copied to theirs.
     return csr_array((np.ones(len(log), np.float32), log.items, starts), shape=log.shape)

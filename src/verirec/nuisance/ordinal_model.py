@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from verirec.data.parts import parts_of
 from verirec.losses import GroupedNoiseRates, NoiseRates, TransitionMatrix
 from verirec.nuisance.click_model import clicks_only, fit_clicks
 from verirec.nuisance.label_model import CURVATURE, LabelModel, LabelProbabilities, descend
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -69,9 +71,12 @@ class OrdinalModel:
         what was said and the model so far.
         """
         assert log.levels is not None  # noqa: S101 -- binary logs have a model of their own
-        scaled = weights / weights.mean()
+        scaled = each(np.divide, weights, weights.mean())
         size = len(log.levels)
-        shares = np.array([scaled @ (log.labels >= level) for level in range(1, size)]) / scaled.sum()
+        reached = [
+            sum(float(scaled[at] @ (log.labels[at] >= level)) for at in parts_of(len(log))) for level in range(1, size)
+        ]
+        shares = np.array(reached) / scaled.sum()
         logits = logit(np.clip(shares, _RARE, 1 - _RARE))
         common = LabelProbabilities(float(logits[0]), np.zeros(log.n_users), np.zeros(log.n_items))
         fitted = LevelProbabilities(common, logits - logits[0])
@@ -101,7 +106,7 @@ def fit_labels(
 
     Of clicks alone it is the model of what is clicked, which is of true labels up to its level.
     """
-    weights = np.ones(len(log))
+    weights = np.broadcast_to(1.0, len(log))
     if clicks_only(log):
         return fit_clicks(log)
     if log.levels is not None:
@@ -121,13 +126,15 @@ class _Residuals:
     noise: TransitionMatrix | None
 
     def __call__(self, common: LabelProbabilities) -> Array:
-        found = np.empty(len(self.log))
-
         def keep(part: slice, rest: Array) -> None:
-            found[part] = rest.mean(axis=0)
+            self._means[part] = rest.mean(axis=0)
 
         self._visit(keep)
-        return found
+        return self._means
+
+    @cached_property
+    def _means(self) -> Array:
+        return long_array(len(self.log))
 
     def by_level(self) -> Array:
         """Add up over rows, for each level but the lowest."""

@@ -83,7 +83,9 @@ def fit_small(
     return SmallFit(found, np.asarray(np.linalg.inv(at(found).bend), np.float64), expit(offset + features @ found))
 
 
-def fit_small_parts(rows: Callable[[slice], SmallRows], length: int, prior: Array) -> tuple[Array, Array]:
+def fit_small_parts(
+    rows: Callable[[slice], SmallRows], length: int, prior: Array, *, settled: bool = False
+) -> tuple[Array, Array]:
     """Solve the same for a log of any length, with a penalty of one row: coefficients, and the inverse information.
 
     Parameters
@@ -94,6 +96,9 @@ def fit_small_parts(rows: Callable[[slice], SmallRows], length: int, prior: Arra
         How many there are.
     prior
         As in `fit_small`.
+    settled
+        Whether the information is that at the coefficients, as in `fit_small`, for which all rows are visited once
+        more; else it is that of a last short step before.
 
     Examples
     --------
@@ -114,6 +119,8 @@ def fit_small_parts(rows: Callable[[slice], SmallRows], length: int, prior: Arra
     if length > 2 * _GLANCE:
         start, _ = _newton(first(_GLANCE), start)
     found, bend = _newton(first(length), start)
+    if settled:
+        bend = first(length)(found).bend
     return found, np.asarray(np.linalg.inv(bend), np.float64)
 
 

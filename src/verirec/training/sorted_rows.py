@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.pair_keys import row_starts
 
 Whole = npt.NDArray[Any]
 
@@ -42,7 +43,7 @@ class SortedRows:
     @classmethod
     def of(cls, log: FeedbackLog) -> SortedRows:
         """Find where each user's rows begin."""
-        return cls(np.searchsorted(log.users, np.arange(log.n_users + 1)), log.items, log.shape)
+        return cls(row_starts(log.users, log.n_users), log.items, log.shape)
 
     def __len__(self) -> int:
         return len(self.items)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from held import held
+from held import HALF_A_NUMBER, held_more
 from verirec import scratch
 from verirec.estimation.planning.drawing import draw, inclusion_probabilities
 from verirec.estimation.planning.logged_pairs import LoggedDesign, RowErrors
@@ -94,19 +94,23 @@ def test_a_plan_on_disk_is_the_one_in_memory(budget, limited, monkeypatch):
     assert on_disk == found()
 
 
-def test_what_rows_leave_open_is_worked_out_part_by_part(limited):
-    rows, numbers = 2_000_000, 6
-    random = np.random.default_rng(0)
-    errors = RowErrors(random.normal(size=(numbers, 3)), random.normal(size=(3, rows)), random.random(rows))
-    found = []
+def test_what_rows_leave_open_is_worked_out_part_by_part(in_small_parts):
+    numbers, drawn = 6, []
 
-    def work():
-        design = LoggedDesign(np.zeros(numbers), errors, vr.NoiseRates(0.1, 0.1))
-        found.append((design.variances(5_000), draw(design.probabilities(5_000), 5_000, np.random.default_rng(0))))
+    def work(numbered):
+        random, rows = np.random.default_rng(0), len(numbered)
+        errors = RowErrors(random.normal(size=(numbers, 3)), random.normal(size=(3, rows)), random.random(rows))
 
-    # A part, of a million rows at most, has a few numbers a row; the errors of all rows would take more.
-    assert held(work) < 40e6 < numbers * 8 * rows
-    assert len(np.unique(found[0][1])) == 5_000
+        def planned():
+            design = LoggedDesign(np.zeros(numbers), errors, vr.NoiseRates(0.1, 0.1))
+            design.variances(5_000)
+            drawn.append(draw(design.probabilities(5_000), 5_000, np.random.default_rng(0)))
+
+        return planned
+
+    # Beyond some hundred thousand rows, there are no more classes of these.
+    assert held_more(work, range(600_000), range(1_200_000)) < HALF_A_NUMBER
+    assert [len(np.unique(one)) for one in drawn] == [5_000] * 3
 
 
 def test_the_smallest_ranks_are_drawn_however_many_there_are():

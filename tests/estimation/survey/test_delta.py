@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from test_strength import RATES, SHAPE, made
+from test_strength import FOLDS, RATES, SHAPE, made, random_survey
 
 import verirec as vr
+from held import held_a_row
 from plain_formulas import delta as plain
 from refusals import check_refusal
 from verirec.estimation.survey.delta import DeltaLine, row_weights
@@ -141,11 +142,11 @@ def test_what_moves_it_by_finite_differences():
     def value(delta, coefficients):
         selection = TiltedSelection.fit(line.users, line.log.items, SHAPE, taste.at(coefficients), delta)
         constants = selection.logits(line.users, line.log.items)
-        unseen = expit(taste.features[:, 1] + line.shift)
+        unseen = expit(taste.logits + line.shift)
         u = row_weights(taste.labels.values, unseen, constants, delta, len(line.log) / len(line.target) / 100).values
         return float(u @ difference) / len(line.target)
 
-    delta, own = line.tilt.delta, taste.fitted.coefficients
+    delta, own = line.tilt.delta, taste.coefficients
     assert found.by_delta == pytest.approx((value(delta + step, own) - value(delta - step, own)) / (2 * step), rel=1e-4)
     for at in range(2):
         moved = np.eye(2)[at] * step
@@ -169,7 +170,7 @@ def test_the_value_by_loops():
     rows = list(zip(line.log.users.tolist(), line.log.items.tolist(), strict=True))
     q = dict(zip(target, problem.expected_labels.cells(*np.array(target).T), strict=True))
     # c of a logged pair is that of a model that has not seen it, in the sum over the target too.
-    q |= dict(zip(rows, expit(line.tilt.taste.features[:, 1] + problem.shift), strict=True))
+    q |= dict(zip(rows, expit(line.tilt.taste.logits + problem.shift), strict=True))
     negative = {pair: -np.log1p(-f[pair]) for pair in target}
     positive = {pair: -np.log(f[pair]) for pair in target}
     c = {pair: negative[pair] + q[pair] * (positive[pair] - negative[pair]) for pair in target}
@@ -313,3 +314,14 @@ def test_it_is_refused_where_it_cannot_work(quiet):
     check_refusal(
         lambda: vr.estimate(f, whole, survey=survey, estimators="delta-dr"), SurveyError, "pairs that nobody logged"
     )
+
+
+def test_nothing_but_folds_is_as_long_as_the_log(in_small_parts, quiet, monkeypatch):
+    monkeypatch.setattr(tilted, "MOST_CLASSES", 20)
+
+    def work(log):
+        random = np.random.default_rng(0)
+        f = vr.Factors(*(random.normal(size=(size, 4)) for size in log.shape))
+        return lambda: vr.estimate(f, log, survey=random_survey(log), sample=10_000, estimators="delta-dr")
+
+    assert held_a_row(work) < FOLDS + 2

@@ -9,9 +9,12 @@ import pytest
 from scipy.special import expit, logit
 
 import verirec as vr
+from held import held_a_row
 from refusals import check_refusal
 from verirec.exceptions import NoiseRateError, ParameterError, SurveyError
 
+FOLDS = 5
+"""Bytes a row of the random order that folds are drawn by, and of these: all that is as long as the log."""
 SHAPE = (150, 180)
 RATES = vr.NoiseRates(0.2, 0.1)
 
@@ -106,3 +109,18 @@ def test_bad_input():
         "survey's labels are noisy",
     )
     check_refusal(lambda: vr.selection_strength(one.log, survey, confidence=2), ParameterError, "confidence")
+
+
+def random_survey(log):
+    random = np.random.default_rng(0)
+    users, items = random.integers([[log.n_users], [log.n_items]], size=(2, 600))
+    return vr.SurveySample(users, items, random.integers(0, 2, 600))
+
+
+@pytest.mark.parametrize("rates", [None, RATES], ids=["true labels", "noise"])
+def test_nothing_but_folds_is_as_long_as_the_log(rates, in_small_parts):
+    def work(log):
+        given = vr.LogisticPropensity().fit(log)
+        return lambda: vr.selection_strength(log, random_survey(log), rates, propensities=given)
+
+    assert held_a_row(work) < FOLDS + 2

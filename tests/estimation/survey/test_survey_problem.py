@@ -10,10 +10,14 @@ import pytest
 
 import verirec as vr
 from draws import largest_z
+from held import HALF_A_NUMBER, held_a_row
 from plain_formulas import surveys as plain
 from refusals import check_refusal
-from verirec.estimation.survey.problem import SurveyProblem, judge_by_survey
+from verirec.data.predictions import as_predictions
+from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.survey.problem import LossDifference, ScaledDifference, SurveyProblem, judge_by_survey
 from verirec.exceptions import ParameterError, PredictionError, SurveyError
+from verirec.losses import get_loss
 from verirec.nuisance.label_model import LabelModel
 
 SHAPE = (60, 80)
@@ -309,3 +313,17 @@ def test_the_log_sharpens_the_answer_where_the_recommender_does_not_know_it():
     survey = drawn(world, 400, seed=3)
     found = judged(world, f, survey, noise_rates=RATES)
     assert found["survey-ppi"].standard_error < found["survey"].standard_error
+
+
+@pytest.mark.parametrize("kind", [LossDifference, ScaledDifference])
+def test_differences_of_losses_are_not_held_as_long_as_the_log(kind, in_small_parts):
+    def work(log):
+        random = np.random.default_rng(0)
+        factors = (vr.Factors(*(random.normal(size=(size, 4)) for size in log.shape)) for _ in range(2))
+        losses = kind(*(CellLosses(as_predictions(one, *log.shape), get_loss("log")) for one in factors))
+        expected = losses.cells(log.users[:50], log.items[:50])
+        found = [side[:50] for side in losses.of_rows(log.users, log.items)]
+        assert np.array_equal(found, expected)
+        return lambda: losses.of_rows(log.users, log.items)
+
+    assert held_a_row(work) < HALF_A_NUMBER

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from held import HALF_A_NUMBER, held_a_row
 from plain_formulas import propensities as plain
 from refusals import check_refusal
 from verirec import ConstantPropensity, GivenPropensity, LoggedPropensity, LogisticPropensity
@@ -245,3 +246,11 @@ MESSAGE = "^diagnostics need a log with rows; it has none$"
 def test_a_log_without_rows_is_refused():
     propensities = GivenPropensity(np.full((3, 4), 0.5))
     check_refusal(lambda: propensities.diagnostics(LOG.select([])), EmptyLogError, MESSAGE)
+
+
+def test_nothing_is_as_long_as_the_log(in_small_parts):
+    def work(log):
+        given = LogisticPropensity().fit(log)
+        return lambda: given.diagnostics(log)
+
+    assert held_a_row(work) < HALF_A_NUMBER

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from held import HALF_A_NUMBER, held_a_row
 from plain_formulas import propensities as plain
 from refusals import check_refusal
 from verirec import FeedbackLog, LogisticPropensity, Propensities
@@ -248,3 +249,7 @@ def test_features_must_be_true_or_false(features):
 )
 def test_only_a_log_with_rows_can_be_learnt_from(log, error, message):
     check_refusal(lambda: LogisticPropensity().fit(log), error, message)
+
+
+def test_a_fit_makes_nothing_as_long_as_the_log(in_small_parts):
+    assert held_a_row(lambda log: lambda: LogisticPropensity().fit(log)) < HALF_A_NUMBER

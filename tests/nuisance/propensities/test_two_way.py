@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
+from held import held
 from plain_formulas import propensities as plain
 from verirec.nuisance.propensities.two_way import Side, TwoWayFit, fit_two_way
 
@@ -276,3 +277,13 @@ def test_a_class_holds_all_positions_of_one_count(counts, seed):
 @given(GRIDS)
 def test_a_small_penalty_which_the_error_advises_makes_every_grid_converge(grid):
     assert fit(grid, 0.01).gradient < 1e-8
+
+
+@pytest.mark.parametrize("shape", [(900, 300), (300, 900)])
+def test_a_fit_has_room_for_few_tables_of_all_classes(shape):
+    counts = [1 + np.arange(size) for size in shape]
+    # Of users and items that differ in count, all classes of their own; as many pairs on either side.
+    counts[0] = counts[0] * (counts[1].sum() / counts[0].sum())
+    fit_two_way(counts[0][:9], counts[1][:9] * counts[0][:9].sum() / counts[1][:9].sum())
+    table = 8 * shape[0] * shape[1]
+    assert held(lambda: fit_two_way(*counts)) < 5 * table

@@ -31,7 +31,7 @@ from scipy.special import expit, stdtr, stdtrit
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.pair_keys import pairs_of
-from verirec.data.parts import totals
+from verirec.data.parts import filled, totals
 from verirec.estimation.inputs import Rates, refuse_weights
 from verirec.estimation.intervals import Estimate
 from verirec.estimation.survey.draws import Draws, self_selected
@@ -42,6 +42,7 @@ from verirec.exceptions import PredictionError, SurveyError, SurveyWarning, warn
 from verirec.nuisance.label_model import LabelProbabilities
 from verirec.nuisance.propensities.logistic import of_themselves, quadratic_change
 from verirec.nuisance.propensities.tilted import TiltedSelection
+from verirec.scratch import each, long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -141,14 +142,14 @@ class DeltaLine:
                 f"{liked:,} liked and {len(own) - liked:,} disliked"
             )
         nobody = LabelProbabilities(0.0, np.zeros(len(target.users)), np.zeros(target.shape[1]))
-        p = _selection(own, target, nobody, 0.0).chances(_places(target, own.users), own.items)
+        p = each(_selection(own, target, nobody, 0.0).chances, _places(target, own.users), own.items)
         return cls(own, target, Tilt.settled(own, rates, draws, p, seed), expected, shift)
 
     @cached_property
     def selection(self) -> TiltedSelection:
         """Beta and gamma."""
         taste = self.tilt.taste
-        fitted = taste.at(taste.fitted.coefficients)
+        fitted = taste.at(taste.coefficients)
         among = LabelProbabilities(fitted.level, fitted.users[self.target.users], fitted.items)
         return _selection(self.log, self.target, among, self.tilt.delta)
 
@@ -160,21 +161,26 @@ class DeltaLine:
     @cached_property
     def weights(self) -> RowWeights:
         """U of each row, per pair of the target."""
-        seen = self.expected.cells(self.log.users, self.log.items)
-        unseen = expit(self.tilt.taste.features[:, 1] + self.shift)
-        constants = self.selection.logits(self.users, self.log.items)
-        found = row_weights(self.tilt.taste.labels.values, unseen, constants, self.tilt.delta, self._floor)
-        found = found._replace(values=found.values + unseen - seen)
-        return RowWeights(*(part / len(self.target) for part in found))
+        taste, log, users, selection = self.tilt.taste, self.log, self.users, self.selection
+
+        def part(at: slice) -> npt.NDArray[Any]:
+            items = log.items[at]
+            seen, unseen = self.expected.cells(log.users[at], items), expit(taste.logits[at] + self.shift)
+            constants = selection.logits(users[at], items)
+            found = row_weights(taste.labels.values[at], unseen, constants, self.tilt.delta, self._floor)
+            found = found._replace(values=found.values + unseen - seen)
+            return np.array(found) / len(self.target)
+
+        return RowWeights(*filled(part, len(log), (len(RowWeights._fields),)))
 
     @property
     def _floor(self) -> float:
         return len(self.log) / len(self.target) / 100
 
-    @cached_property
-    def chances(self) -> Array:
-        """P(o = 1) of each row, at its label."""
-        return np.asarray(expit(self.selection.logits(self.users, self.log.items) + self.tilt.delta * self.log.labels))
+    def chances(self, at: slice) -> Array:
+        """P(o = 1) of some rows, at their labels."""
+        logits = self.selection.logits(self.users[at], self.log.items[at])
+        return np.asarray(expit(logits + self.tilt.delta * self.log.labels[at]))
 
     @cached_property
     def of_delta(self) -> tuple[Array, Array, Array]:
@@ -184,42 +190,51 @@ class DeltaLine:
 
     def moved(self, difference: Array) -> Moved:
         """Return what moves the estimate, for d of the rows."""
-        slopes = self.weights.by_constant * difference
+        slopes = each(np.multiply, self.weights.by_constant, difference)
         shape = len(self.target.users), self.target.shape[1]
         sums = totals(self.users, slopes, shape[0]), totals(self.log.items, slopes, shape[1])
         solved = self.selection.solve(*sums)
         by_delta, by_x, by_x_squared = self.selection.pull(solved)
         by_delta += float(self.weights.by_delta @ difference)
-        a, b = self.tilt.taste.fitted.coefficients
+        a, b = self.tilt.taste.coefficients
         direct = np.array([by_x, (by_x_squared - a * by_x) / b if abs(b) > 1e-6 else 0.0])
         return Moved(by_delta, direct, direct + by_delta * self.of_delta[1], slopes, sums, solved)
 
     def row_variance(self, difference: Array, moved: Moved) -> dict[str, float]:
         """Return what varies with who logs what, and with which labels are wrong."""
-        taste, shape = self.tilt.taste, (len(self.target.users), self.target.shape[1])
-        influence = self.weights.values * difference + taste.row_influence @ moved.by_taste
-        rest = 1 - self.selection.chances(self.users, self.log.items)
-        joint = totals(self.users, rest * influence, shape[0]), totals(self.log.items, rest * influence, shape[1])
+        taste, weights, users, items = self.tilt.taste, self.weights, self.users, self.log.items
         information = self.selection.fitted.information()
-        leverage = rest * (1 / information[0][self.users] + 1 / information[1][self.log.items])
-        selection = float((1 - self.chances) @ influence**2)
-        itself = of_themselves(moved.slopes, rest * influence, leverage)
+        moving = long_array(len(self.log))
+
+        def visit(at: slice) -> tuple[float, float, float]:
+            influence = weights.values[at] * difference[at] + taste.row_influence(at) @ moved.by_taste
+            rest = 1 - self.selection.chances(users[at], items[at])
+            moving[at] = rest * influence
+            leverage = rest * (1 / information[0][users[at]] + 1 / information[1][items[at]])
+            by_label = weights.by_label[at] * difference[at] + taste.label_influence(at) @ moved.by_taste
+            chances = self.chances(at)
+            return (
+                float((1 - chances) @ influence**2),
+                float((chances * by_label**2) @ taste.labels.variance[at]),
+                of_themselves(moved.slopes[at], moving[at], leverage),
+            )
+
+        selection, noise, itself = (sum(one) for one in zip(*taste.over_rows(visit), strict=True))
+        joint = totals(users, moving, len(self.target.users)), totals(items, moving, self.target.shape[1])
         slope, joint_sums, solved = (np.concatenate(sides) for sides in (moved.sums, joint, moved.solved))
         change = quadratic_change(slope, joint_sums, solved, itself)
-        by_label = self.weights.by_label * difference
-        by_label += ((taste.features * taste.weights[:, None]) @ taste.fitted.inverse) @ moved.by_taste
         return {
             "selection": selection,
-            "noise": max(float((self.chances * by_label**2) @ taste.labels.variance), 0.0),
+            "noise": max(noise, 0.0),
             # Learning who logs what cannot make an estimate better than knowing every label.
             "propensities": max(change, -0.95 * selection),
         }
 
     def by_rates(self, difference: Array, moved: Moved) -> Array:
         """Return the slope by each uncertain noise rate, shape (rates,)."""
-        taste = self.tilt.taste
-        slopes = np.array(taste.labels.slopes).reshape(-1, len(self.log))
-        by_rate = slopes @ (self.weights.by_label * difference) + moved.direct @ taste.by_rate
+        taste, by_label = self.tilt.taste, self.weights.by_label
+        slopes = taste.over_rows(lambda at: taste.rate_slopes(at) @ (by_label[at] * difference[at]))
+        by_rate = sum(slopes) + moved.direct @ taste.by_rate
         return np.asarray(by_rate + moved.by_delta * self.of_delta[2])
 
     def inferred(
@@ -291,7 +306,8 @@ class Moved(NamedTuple):
 
 
 def _places(target: Target, users: Positions) -> Positions:
-    return users if target.frame is None else np.searchsorted(target.frame, users)
+    frame = target.frame
+    return users if frame is None else each(lambda some: np.searchsorted(frame, some), users, dtype=np.int64)
 
 
 def _selection(own: FeedbackLog, target: Target, liked: LabelProbabilities, delta: float) -> TiltedSelection:

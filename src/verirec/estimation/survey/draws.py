@@ -12,7 +12,7 @@ from verirec.data.cells import Positions, checked_positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.levels import check_scale
 from verirec.data.pair_keys import places_in
-from verirec.data.parts import totals
+from verirec.data.parts import counts, totals
 from verirec.data.splits import split_unbiased
 from verirec.estimation.inputs import KnownNoise
 from verirec.estimation.survey.support import refuse_part
@@ -324,7 +324,7 @@ def _refuse_logged(draws: Draws, target: Target, log: FeedbackLog) -> None:
 
 def _warn_of_activity(draws: Draws, target: Target, log: FeedbackLog) -> None:
     """Warn where the users who were asked log more, or less, than those that the answer speaks for."""
-    activity = np.log1p(np.bincount(log.users, minlength=log.n_users))
+    activity = np.log1p(counts(log.users, log.n_users))
     within = activity[target.users]
     if target.frame is not None and len(target.frame) < log.n_users:
         others = np.setdiff1d(np.arange(log.n_users), target.frame)

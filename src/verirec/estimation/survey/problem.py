@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import parts_of
 from verirec.estimation.cell_losses import CellLosses
 from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange
@@ -26,6 +27,7 @@ from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.ordinal_model import LevelProbabilities, ReachedProbabilities, fit_labels
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import SAMPLE_STREAM
+from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -66,8 +68,7 @@ class LossDifference:
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Subtract."""
-        one, two = self.first.of_rows(users, items), self.second.of_rows(users, items)
-        return one[0] - two[0], one[1] - two[1]
+        return _of_both(np.subtract, self.first.of_rows(users, items), self.second.of_rows(users, items))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +79,30 @@ class ScaledDifference(LossDifference):
 
     def cells(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Subtract."""
-        return self._weighed(self.first.cells(users, items), self.second.cells(users, items))
+        one, two = self.first.cells(users, items), self.second.cells(users, items)
+        return self._weighed(one[0], two[0]), self._weighed(one[1], two[1])
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Subtract."""
-        return self._weighed(self.first.of_rows(users, items), self.second.of_rows(users, items))
+        return _of_both(self._weighed, self.first.of_rows(users, items), self.second.of_rows(users, items))
 
-    def _weighed(self, one: tuple[Array, Array], two: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _weighed(self, one: Array, two: Array) -> Array:
         a, b = self.factors
-        return a * one[0] - b * two[0], a * one[1] - b * two[1]
+        return a * one - b * two
+
+
+def _of_both(
+    function: Callable[[Array, Array], Array], one: tuple[Array, Array], two: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Apply a function to both kinds of losses of rows, as many as a log has, part by part."""
+
+    def applied(first: Array, second: Array) -> Array:
+        whole = long_array(first.shape, np.result_type(first, second))
+        for at in parts_of(first.shape[-1]):
+            whole[..., at] = function(first[..., at], second[..., at])
+        return whole
+
+    return applied(one[0], two[0]), applied(one[1], two[1])
 
 
 class Judged(NamedTuple):

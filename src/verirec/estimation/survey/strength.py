@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logit, stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import totals
+from verirec.data.parts import SHORT, counts, over_parts, totals
 from verirec.estimation.inputs import Noise, Rates, checked_rates, judgeable
 from verirec.estimation.intervals import checked_confidence
 from verirec.estimation.survey.draws import Draws, draws_of, self_selected, target_of
@@ -20,9 +21,10 @@ from verirec.formatting import html_table
 from verirec.losses import CorrectedLabels, correct_labels
 from verirec.nuisance.label_model import LabelModel, LabelProbabilities
 from verirec.nuisance.propensities import as_propensities
-from verirec.nuisance.small_logistic import SmallFit, fit_small
+from verirec.nuisance.small_logistic import SmallFit, SmallRows, fit_small, fit_small_parts
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import FOLDS_STREAM, RandomState, as_generator
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -119,8 +121,8 @@ class LoggedTaste:
         Of the rows, corrected.
     model
         Of z.
-    features
-        (1, z) of the rows, z from models that have not seen them; shape (n, 2).
+    logits
+        z of the rows, from models that have not seen them; shape (n,).
     odds
         w of each row, shape (n,).
     """
@@ -128,31 +130,51 @@ class LoggedTaste:
     log: FeedbackLog
     labels: CorrectedLabels
     model: LabelProbabilities
-    features: Array
+    logits: Array
     odds: Array
 
     @classmethod
     def of(cls, log: FeedbackLog, rates: Rates | None, odds: Array, seed: int) -> LoggedTaste:
         """Fit the label model to a log, at its noise rates if they are known; `seed` is that of the folds."""
-        ones, random = np.ones(len(log)), np.random.default_rng([seed, FOLDS_STREAM])
+        ones, random = np.broadcast_to(1.0, len(log)), np.random.default_rng([seed, FOLDS_STREAM])
         held_out = LabelModel().cross_fit(log, ones, _FOLDS, random, rates)
         return cls(
             log,
-            correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint),
+            correct_labels(log.labels, rates, log.users, log.items, log=log.fingerprint, in_parts=True),
             LabelModel().fit(log, ones, rates),
-            np.stack([ones, logit(held_out)], axis=1),
+            each(logit, held_out),
             odds,
         )
+
+    def features(self, at: slice) -> Array:
+        """(1, z) of some rows, shape (m, 2)."""
+        logits = self.logits[at]
+        return np.stack([np.ones_like(logits), logits], axis=1)
 
     @cached_property
     def weights(self) -> Array:
         """w, of mean 1."""
-        return np.asarray(self.odds / self.odds.mean()) if self.odds.any() else np.ones(len(self.odds))
+        return each(np.divide, self.odds, self.odds.mean()) if self.odds.any() else self._ones
+
+    @property
+    def _ones(self) -> Array:
+        return each(np.ones_like, self.odds)
+
+    def _fit(self, weights: Array) -> tuple[Array, Array]:
+        def rows(at: slice) -> SmallRows:
+            return SmallRows(self.features(at), self.labels.values[at], weights[at])
+
+        return fit_small_parts(rows, len(self.log), np.array([0.0, 1.0]), settled=True)
 
     @cached_property
-    def fitted(self) -> SmallFit:
+    def fitted(self) -> tuple[Array, Array]:
+        """(a, b), and the inverse of the information, shape (2, 2)."""
+        return self._fit(self.weights)
+
+    @property
+    def coefficients(self) -> Array:
         """(a, b)."""
-        return fit_small(self.features, self.labels.values, self.weights, np.array([0.0, 1.0]))
+        return self.fitted[0]
 
     @property
     def liked(self) -> Array:
@@ -161,20 +183,38 @@ class LoggedTaste:
         Weights are convex in it: what is known of a row's own label has to be in it, or users and items of many likes
         weigh too little and delta is too small (by a tenth, at 30 rows a user).
         """
-        level = fit_small(self.features, self.labels.values, np.ones(len(self.log)), np.array([0.0, 1.0]))
-        return np.asarray(self.at(level.coefficients).cells(self.log.users, self.log.items))
+        level, _ = self._fit(self._ones)
+        return self.at(level).at(self.log.users, self.log.items)
 
-    @cached_property
-    def row_influence(self) -> Array:
-        """By how much each row moves (a, b), shape (n, 2)."""
-        rest = self.weights * (self.labels.values - self.fitted.liked)
-        return (self.features * rest[:, None]) @ self.fitted.inverse
+    def row_influence(self, at: slice) -> Array:
+        """By how much each of some rows moves (a, b), shape (m, 2)."""
+        features, (coefficients, inverse) = self.features(at), self.fitted
+        rest = self.weights[at] * (self.labels.values[at] - expit(features @ coefficients))
+        return np.asarray((features * rest[:, None]) @ inverse)
+
+    def label_influence(self, at: slice) -> Array:
+        """By how much the labels of some rows move (a, b), per unit, shape (m, 2)."""
+        return np.asarray((self.features(at) * self.weights[at][:, None]) @ self.fitted[1])
 
     @cached_property
     def by_rate(self) -> Array:
         """Derivatives of (a, b) by each uncertain noise rate, shape (2, rates)."""
-        slopes = np.array(self.labels.slopes).reshape(-1, len(self.log))
-        return np.asarray(self.fitted.inverse @ (self.features * self.weights[:, None]).T @ slopes.T)
+
+        def visit(at: slice) -> Array:
+            weighted = self.fitted[1] @ (self.features(at) * self.weights[at][:, None]).T
+            return np.asarray(weighted @ self.rate_slopes(at).T)
+
+        return np.asarray(sum(self.over_rows(visit)))
+
+    def rate_slopes(self, at: slice) -> Array:
+        """Derivatives of some rows' labels by each uncertain noise rate, shape (rates, m)."""
+        slopes = [by_rate[at] for by_rate in self.labels.slopes]
+        return np.array(slopes).reshape(len(slopes), len(self.logits[at]))
+
+    def over_rows(self, visit: Callable[[slice], Any]) -> list[Any]:
+        """Apply a function to each part of the rows; nothing of their number is made."""
+        _ = self.fitted, self.weights  # Made once, before threads ask for them.
+        return over_parts(visit, len(self.log), size=SHORT)
 
     def weighted(self, odds: Array) -> LoggedTaste:
         """Return the same log's with other weights."""
@@ -220,12 +260,13 @@ class Tilt:
         p
             How likely each row was to be logged, by user and item alone, shape (n,).
         """
-        odds = (1 - p) / p
+        odds = each(lambda p: (1 - p) / p, p)
         found = cls(LoggedTaste.of(log, rates, odds, seed), draws)
         liked = found.taste.liked
 
         def at(delta: float) -> Tilt:
-            return cls(found.taste.weighted(odds / (1 - liked + liked * np.exp(-delta))), draws)
+            factor = np.exp(-delta)
+            return cls(found.taste.weighted(each(lambda odds, q: odds / (1 - q + q * factor), odds, liked)), draws)
 
         for _ in range(_ROUNDS):
             found = at(found.delta)
@@ -273,7 +314,7 @@ class Tilt:
     @cached_property
     def common(self) -> SmallFit:
         """One delta for all pairs."""
-        return self.fit(np.ones((len(self.unlogged), 1)), self.taste.fitted.coefficients)
+        return self.fit(np.ones((len(self.unlogged), 1)), self.taste.coefficients)
 
     @property
     def delta(self) -> float:
@@ -285,8 +326,12 @@ class Tilt:
         by_draw, by_taste, by_rate = self.influences(features, fitted)
         groups = self.draws.groups
         sums = np.stack([totals(self.draws.clusters, column, groups) for column in by_draw.T], axis=1)
-        by_row = self.taste.row_influence @ by_taste.T
-        found = sums.T @ sums * self.draws.factor() + by_row.T @ by_row
+
+        def squares(at: slice) -> Array:
+            by_row = self.taste.row_influence(at) @ by_taste.T
+            return np.asarray(by_row.T @ by_row)
+
+        found = sums.T @ sums * self.draws.factor() + sum(self.taste.over_rows(squares))
         if self.taste.labels.covariance is not None and by_rate.shape[1]:
             found = found + by_rate @ self.taste.labels.covariance @ by_rate.T
         return np.asarray(found)
@@ -303,10 +348,10 @@ class Tilt:
             (draws.users, log.n_users, log.users),
             (draws.items, log.n_items, log.items),
         ):
-            counts = np.log1p(np.bincount(own, minlength=size))
-            columns.append((counts[positions[rows]] - counts.mean()) / (counts.std() or 1.0))
+            activity = np.log1p(counts(own, size))
+            columns.append((activity[positions[rows]] - activity.mean()) / (activity.std() or 1.0))
         features = np.stack(columns, axis=1)
-        fitted = self.fit(features, self.taste.fitted.coefficients)
+        fitted = self.fit(features, self.taste.coefficients)
         errors = np.sqrt(np.diag(self.covariance(features, fitted)))
         return {
             name: Slope(-float(fitted.coefficients[at]), float(errors[at]))

@@ -113,7 +113,8 @@ def diagnose(propensities: CellValues, log: FeedbackLog, *, floor: float, floore
 
 def _largest(values: Array, count: int) -> Array:
     """Return the largest values, largest first: those of each part, and of these."""
-    largest = [np.sort(values[at])[-count:] for at in parts_of(len(values))]
+    # Copies: a view would keep its whole part in memory.
+    largest = [np.sort(values[at])[-count:].copy() for at in parts_of(len(values))]
     return np.sort(np.concatenate(largest))[::-1][:count]
 
 

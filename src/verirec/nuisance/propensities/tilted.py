@@ -14,6 +14,7 @@ classes of the other side.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +22,11 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from verirec.data.cells import Positions
+from verirec.data.parts import counts as counts_of
 from verirec.data.parts import parts_of, totals
 from verirec.nuisance.label_model import LabelProbabilities
 from verirec.nuisance.propensities.two_way import Side, TwoWayFit, fit_classes
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
 
@@ -99,8 +102,7 @@ class TiltedSelection:
         """
         by_side = liked.level + liked.users, liked.items
         counts = [
-            np.bincount(positions, minlength=size).astype(float)
-            for positions, size in zip((users, items), shape, strict=True)
+            counts_of(positions, size).astype(float) for positions, size in zip((users, items), shape, strict=True)
         ]
         codes = [_classes(count, logits) for count, logits in zip(counts, by_side, strict=True)]
         means = [
@@ -113,7 +115,7 @@ class TiltedSelection:
             sides = [_side(code, count + more) for code, count, more in zip(codes, counts, expected, strict=True)]
             fitted = fit_classes(*sides, l2=_RIDGE, offset=offset)
             if pairs is not None:
-                of_pairs = fitted.table[codes[0][pairs[0]], codes[1][pairs[1]]]
+                of_pairs = each(partial(_looked_up, fitted.table, codes), *pairs)
                 expected = [totals(of, of_pairs, size) for of, size in zip(pairs, shape, strict=True)]
         own = _own_constants(fitted, counts, expected, by_side, means, delta)
         return cls(own[0], own[1], fitted, means[0], means[1], liked, delta)
@@ -150,6 +152,11 @@ class TiltedSelection:
         unlogged = expit(x - self.delta)
         by_x = mass * (expit(x) - unlogged)
         return -np.array([(mass * unlogged).sum(), by_x.sum(), (by_x * x).sum()])
+
+
+def _looked_up(table: Array, codes: list[npt.NDArray[np.int64]], users: Positions, items: Positions) -> Array:
+    """Return what a table of classes has for pairs."""
+    return np.asarray(table[codes[0][users], codes[1][items]])
 
 
 def _classes(counts: Array, logits: Array) -> npt.NDArray[np.int64]:

@@ -71,7 +71,9 @@ class _System:
     @classmethod
     def of(cls, p: Array, rows: Array, columns: Array, l2: float) -> _System:
         """Make it of the probabilities."""
-        return cls(p * (1 - p), rows, columns, l2)
+        weights = 1 - p
+        weights *= p
+        return cls(weights, rows, columns, l2)
 
     @cached_property
     def row_diagonal(self) -> Array:
@@ -111,22 +113,27 @@ class _System:
         if len(self.rows) < len(self.columns):
             column_step, row_step = self._transposed._solve(column_side, row_side)
             return row_step, column_step
-        to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
-        column_step = np.asarray(lu_solve(self._schur, column_side - to_columns @ (row_side / self.row_diagonal)))
-        return (row_side - to_rows @ column_step) / self.row_diagonal, column_step
+        # One table of all classes after the other: there may be thousands on a side.
+        factorised, to_columns = self._schur, self.weights.T * self.rows
+        column_step = np.asarray(lu_solve(factorised, column_side - to_columns @ (row_side / self.row_diagonal)))
+        del to_columns
+        return (row_side - (self.weights * self.columns) @ column_step) / self.row_diagonal, column_step
 
     @cached_property
     def _schur(self) -> Any:
         """The system with the rows eliminated, factorised."""
         from scipy.linalg import lu_factor  # Takes long to import, and is not always needed.
 
-        to_rows, to_columns = self.weights * self.columns, self.weights.T * self.rows
-        schur: npt.NDArray[Any] = np.diag(self.column_diagonal) - to_columns @ (to_rows / self.row_diagonal[:, None])
+        to_rows = self.weights * self.columns
+        to_rows /= self.row_diagonal[:, None]
+        schur = (self.weights.T * self.rows) @ to_rows
+        del to_rows
+        np.subtract(0.0, schur, out=schur)
+        schur.flat[:: len(schur) + 1] += self.column_diagonal
         if self.l2 == 0:
             # Adding a number to every user and taking it from every item changes nothing: ask for a mean of 0.
-            mean = np.outer(np.ones(len(self.columns)), self.columns / self.columns.sum())
-            schur += float(self.column_diagonal.mean()) * mean
-        return lu_factor(schur)
+            schur += float(self.column_diagonal.mean()) * (self.columns / self.columns.sum())
+        return lu_factor(schur, overwrite_a=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,22 +287,31 @@ def _newton(
         beta, gamma = np.zeros_like(beta), np.zeros_like(gamma)
     scale = max(float(row_counts.max()), float(column_counts.max()), 1.0)
 
+    # In place, and none longer than needed: of a table of all classes there is room for few.
+    def logits(alpha: float, beta: Array, gamma: Array) -> Array:
+        found = alpha + beta[:, None] + gamma
+        found += offset
+        return found
+
     def objective(alpha: float, beta: Array, gamma: Array) -> float:
         likelihood = (rows * row_counts) @ (alpha + beta) + (columns * column_counts) @ gamma
-        likelihood -= rows @ np.logaddexp(0, alpha + beta[:, None] + gamma + offset) @ columns
+        table = logits(alpha, beta, gamma)
+        likelihood -= rows @ np.logaddexp(0, table, out=table) @ columns
         return float(likelihood - l2 / 2 * (rows @ beta**2 + columns @ gamma**2))
 
     value = objective(alpha, beta, gamma)
     for _ in range(MOST_ITERATIONS):
-        p = expit(alpha + beta[:, None] + gamma + offset)
+        p = logits(alpha, beta, gamma)
+        expit(p, out=p)
         row_rest, column_rest = row_counts - p @ columns, column_counts - p.T @ rows
         row_gradient, column_gradient = row_rest - l2 * beta, column_rest - l2 * gamma
         gradient = max(float(np.abs(row_gradient).max()), float(np.abs(column_gradient).max())) / scale
         if gradient < TOLERANCE:
             break
-        row_step, column_step, shift = _System.of(p, rows, columns, l2).solve(
-            row_gradient, column_gradient, float(rows @ row_rest)
-        )
+        system = _System.of(p, rows, columns, l2)
+        del p
+        row_step, column_step, shift = system.solve(row_gradient, column_gradient, float(rows @ row_rest))
+        del system
         length = 1.0
         while True:
             proposal = alpha + length * shift, beta + length * row_step, gamma + length * column_step
