@@ -46,6 +46,13 @@ def test_the_order_of_the_feature_table_does_not_matter(order):
     assert log.item_features.ravel().tolist() == list(range(6))
 
 
+def test_row_numbers_of_a_frame_that_was_filtered_or_sorted_are_no_feature():
+    rows = pd.DataFrame(ITEMS).sort_values("price", ascending=False)
+    log = FeedbackLog.from_frame(LOG, item_features=rows)
+    assert log.item_features.tolist() == [[70, 0, 7], [80, 1, 8], [90, 1, 9]]
+    assert log.item_feature_names == ("price", "new", "size")
+
+
 def test_a_named_catalogue_wins_and_other_features_are_left_out():
     log = FeedbackLog.from_frame(LOG, all_items=[9, 7], item_features=pa.table(ITEMS).select(["item", "price"]))
     assert log.item_ids.ids().tolist() == [7, 9]

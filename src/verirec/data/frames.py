@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from verirec.data.roles import Roles
 from verirec.exceptions import ColumnError, DataError, IdError
 
 _ARROW_REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_ROW_LABELS: Final = re.compile(r"__index_level_\d+__")
 
 
 def as_arrow(
@@ -53,7 +55,7 @@ def as_arrow(
     except Exception as error:  # a lazy frame's plan can fail in any way its library knows
         raise DataError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
     try:
-        return eager.to_arrow()
+        return _without_row_labels(eager.to_arrow(), names)
     except _ARROW_REFUSALS:
         return _column_by_column(eager, id_columns, clean_ids=clean_ids)
 
@@ -106,6 +108,11 @@ def _known_frame(frame: Any, name: str) -> Any:
         ) from None
     except (ValueError, nw.exceptions.NarwhalsError) as error:  # a column that occurs twice
         raise ColumnError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _without_row_labels(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Leave out what pandas calls its rows, where these have no name of their own: it is no column of the frame."""
+    return table.drop_columns([one for one in table.column_names if _ROW_LABELS.fullmatch(one) and one not in names])
 
 
 def _column_by_column(frame: Any, id_columns: Collection[str], *, clean_ids: bool) -> pa.Table:
