@@ -71,3 +71,52 @@ def test_a_log_that_another_one_took_the_place_of_is_refused_in_another_process(
     vr.prepare_log(file, tmp_path / "log", positive_from=4)
     with pytest.raises(FileFormatError, match="has another log than when it was opened: open it again"):
         pickle.loads(sent)
+
+
+def test_the_other_order_of_a_log_that_another_one_took_the_place_of_is_refused(tmp_path):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    opened = pickle.loads(pickle.dumps(vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4))))
+    (tmp_path / "log").rename(tmp_path / "before")
+    ratings(file, [(1, 1, 1), (1, 2, 5), (2, 1, 4)])
+    vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    with pytest.raises(FileFormatError, match="has another log than when it was opened: open it again"):
+        _ = opened.by_item
+
+
+def test_a_log_is_found_wherever_the_process_goes(tmp_path, monkeypatch):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    monkeypatch.chdir(tmp_path)
+    log = vr.scan_log("log")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again = pickle.loads(pickle.dumps(log))
+    assert again.equals(log)
+    assert again.by_item.items.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda file: ratings(file, [(1, 1, 1), (1, 2, 5), (2, 1, 4)]), id="of the same size"),
+        pytest.param(lambda file: ratings(file, [(1, 1, 1)]), id="shorter"),
+        pytest.param(lambda file: file.unlink(), id="gone"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_refused_and_nothing_of_it_is_used_again(tmp_path, monkeypatch, change):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    take = preparing.Intake.take
+
+    def taken_while_it_changes(*given):
+        change(file)
+        return take(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(preparing.Intake, "take", taken_while_it_changes)
+        with pytest.raises(FileFormatError, match=r"^ratings.csv changed while the log was prepared from it"):
+            vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    assert not (tmp_path / "log").exists()
+    ratings(file, [(3, 1, 1), (3, 2, 5)])
+    log = vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4))
+    assert log.user_ids.ids().tolist() == [3]
+    assert log.labels.tolist() == [0, 1]

@@ -57,7 +57,8 @@ class PreparedLog(FeedbackLog):
             columns |= _checked_catalogue(folder, side, facts)
         log = object.__new__(cls)
         log._set(columns | _checked_columns(folder, "by_user.arrow", facts))
-        object.__setattr__(log, "folder", folder)
+        # Wherever the process goes meanwhile.
+        object.__setattr__(log, "folder", folder.absolute())
         object.__setattr__(log, "checksum", _checksum_of(facts))
         return log
 
@@ -71,7 +72,9 @@ class PreparedLog(FeedbackLog):
     @cached_property
     def by_item(self) -> ItemRows:
         """The rows again, sorted by item and user."""
-        found = _checked_columns(self.folder, "by_item.arrow", read_facts(self.folder))
+        facts = read_facts(self.folder)
+        _refuse_another(self.folder, facts, self.checksum)
+        found = _checked_columns(self.folder, "by_item.arrow", facts)
         return ItemRows(found["users"], found["items"], found["labels"])
 
 
@@ -79,11 +82,14 @@ def _opened_again(folder: str, memory: int | None, checksum: int) -> PreparedLog
     """Open a log in another process, which may take as much memory as the one that had it open."""
     if memory is not None:
         limit_memory(memory)
+    _refuse_another(Path(folder), read_facts(Path(folder)), checksum)
     # Its other order was found whole where it was opened first, and few workers need it.
-    log = PreparedLog._by_user(Path(folder))
-    if log.checksum != checksum:
-        raise FileFormatError(f"{short(folder, max=300)} has another log than when it was opened: open it again")
-    return log
+    return PreparedLog._by_user(Path(folder))
+
+
+def _refuse_another(folder: Path, facts: dict[str, Any], checksum: int) -> None:
+    if _checksum_of(facts) != checksum:
+        raise FileFormatError(f"{short(str(folder), max=300)} has another log than when it was opened: open it again")
 
 
 def is_prepared(path: Any) -> bool:

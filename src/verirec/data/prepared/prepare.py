@@ -14,7 +14,7 @@ from verirec.data.gate import ROW_COLUMNS, refuse_useless
 from verirec.data.pairs import Agreement
 from verirec.data.prepared.columns_file import GROUP_ROWS, read_columns_file
 from verirec.data.prepared.intake import Intake
-from verirec.data.prepared.settings import VERSION, Settings, file_identity, key_of
+from verirec.data.prepared.settings import VERSION, Settings, file_identity, key_of, state_of
 from verirec.data.prepared.sources import Sources, found_files
 from verirec.data.prepared.steps import Facts, Steps
 from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken, sole_preparer
@@ -91,6 +91,7 @@ def prepare_log(
 @many_files()
 def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextForm, memory: int) -> None:
     """Prepare a log in a place that is free, for its sole preparer."""
+    seen = {file: state_of(file) for file in files}
     sources = Sources.of(files, settings.roles, form)
     made_from = {"files": [file_identity(file) for file in files], "settings": settings.said(), "text": _said(form)}
     rows = int(np.clip(memory // _BYTES_A_ROW, _LEAST_ROWS, _MOST_ROWS))
@@ -99,7 +100,7 @@ def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextF
     refuse_lack_of_room(place, needed, sum(file.stat().st_size for file in work.folder.rglob("*") if file.is_file()))
     limit_memory(memory)
     catalogues = given_catalogues(sources.roles, settings.catalogues, sources.reads_integers)
-    facts = _prepare(Steps(Intake(sources, settings, catalogues), work, rows))
+    facts = _prepare(Steps(Intake(sources, settings, catalogues), work, rows, seen))
     work.finish(place, work.folder / "log", facts | {"made_from": made_from})
 
 

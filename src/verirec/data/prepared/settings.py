@@ -24,6 +24,7 @@ from verirec.resuming import checksum_of
 
 VERSION: Final = 3
 """Of the form in which prepared logs are written."""
+FileState = tuple[int, ...] | None
 _CATALOGUES: Final = ("all_users", "all_items", "user_features", "item_features")
 
 
@@ -113,6 +114,18 @@ def file_identity(file: Path) -> dict[str, Any]:
     """Tell a file from what it may be later: its place, size and time."""
     known = file.stat()
     return {"file": str(file.resolve()), "bytes": known.st_size, "changed": known.st_mtime_ns}
+
+
+def state_of(file: Path) -> FileState:
+    """Tell a file from one that was changed meanwhile, even if that has its size and time again; `None` if it is gone.
+
+    Not for another day: a copy, or other permissions, are no other file.
+    """
+    try:
+        known = file.stat()
+    except OSError:
+        return None
+    return known.st_ino, known.st_size, known.st_mtime_ns, known.st_ctime_ns
 
 
 def key_of(*facts: Any) -> str:

@@ -15,9 +15,10 @@ from verirec.data.prepared.columns_file import checksums, dtypes_of, outlined, r
 from verirec.data.prepared.ids_file import file_checksum, read_ids, write_ids
 from verirec.data.prepared.intake import Intake
 from verirec.data.prepared.merging import ItemMerge, MergedRun, UserMerge, merged_types, ranges_of
+from verirec.data.prepared.settings import FileState, state_of
 from verirec.data.prepared.workplace import Workplace
 from verirec.data.tables import GivenCatalogue, catalogue_columns
-from verirec.exceptions import DroppedRowsWarning, EmptyLogError, warn_caller
+from verirec.exceptions import DroppedRowsWarning, EmptyLogError, FileFormatError, warn_caller
 from verirec.progress import Task, working
 from verirec.scratch import let_pages_go
 
@@ -39,11 +40,14 @@ class Steps:
         Where parts are kept.
     rows
         How many are worked on at a time.
+    seen
+        What each file was like when the work began, by `state_of`.
     """
 
     intake: Intake
     place: Workplace
     rows: int
+    seen: dict[Path, FileState]
 
     def runs(self) -> dict[str, Facts]:
         """Take all files in; return the facts of each run by its name."""
@@ -69,13 +73,25 @@ class Steps:
         for piece, table in enumerate(pieces, skip):
             called = file.name if piece == 0 and table.num_rows < self.rows else f"{file.name}, {self._where(piece)}"
             name = f"run-{number:05}-{piece:05}"
-            facts = self.place.part(name, lambda to, rows=table, of=called: self.intake.take(rows, of, to))  # type: ignore[misc]
+
+            def take(folder: Path, rows: pa.Table = table, of: str = called) -> Facts:
+                facts = self.intake.take(rows, of, folder)
+                self._refuse_changed(file)
+                return facts
+
+            facts = self.place.part(name, take)
             task.advance(table.num_rows)
             yield name, facts
+        self._refuse_changed(file)
         # Kept with the part: what was left out is said again by a run that finds the file read.
         whole = self.place.part(read, lambda _: {"broken": self.intake.sources.form.told_of_broken(file.name)})
         for told in whole["broken"]:
             warn_caller(told, DroppedRowsWarning)
+
+    def _refuse_changed(self, file: Path) -> None:
+        """Refuse to go on with rows of a file that is not the one by which the log, and its parts, are found again."""
+        if state_of(file) != self.seen[file]:
+            raise FileFormatError(f"{file.name} changed while the log was prepared from it: prepare it again")
 
     def _where(self, piece: int) -> str:
         return f"from row {piece * self.rows:,} on"
