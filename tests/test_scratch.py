@@ -7,6 +7,7 @@ import os
 import shutil
 import weakref
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,3 +64,25 @@ def test_nothing_of_ours_runs_when_a_map_goes(tmp_path):
     assert found in scratch._KEEPER._maps()
     del found
     assert not any(len(one) == 10 for one in scratch._KEEPER._maps())
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what is in memory")
+def test_pages_of_some_arrays_leave_memory_and_those_of_others_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch._KEEPER, "memory", 2_000_000_000)
+
+    def mapped(name):
+        (tmp_path / name).write_bytes(bytes(1 << 20))
+        return np.frombuffer(scratch.mapped_file(tmp_path / name), np.int64)
+
+    one, other = mapped("one"), mapped("other")
+    assert one.sum() + other.sum() == 0
+    assert (kilobytes_in_memory("one"), kilobytes_in_memory("other")) == (1024, 1024)
+    scratch.let_pages_of_go(one[10:20].reshape(2, 5), np.zeros(3))
+    assert (kilobytes_in_memory("one"), kilobytes_in_memory("other")) == (0, 1024)
+
+
+def kilobytes_in_memory(name):
+    """Return how much of a mapped file this process has in memory."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    next(line for line in lines if line.endswith(f"/{name}"))
+    return int(next(line for line in lines if line.startswith("Rss:")).split()[1])

@@ -78,14 +78,12 @@ class _Keeper:
 
     def let_go(self) -> None:
         """Let the pages of all maps go."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            with self._lock:
-                self._let_go()
+        with self._lock:
+            self._let_go()
 
     def _let_go(self) -> None:
         for one in self._maps():
-            with suppress(ValueError):  # It was closed.
-                one.madvise(mmap.MADV_DONTNEED)
+            _let_go(one)
 
     def _maps(self) -> list[mmap.mmap]:
         """Return the maps that are still there, and forget the others."""
@@ -96,6 +94,12 @@ class _Keeper:
     def after_fork(self) -> None:
         """Start anew in a process that was forked, which has the maps and not the thread."""
         self._lock, self._watching = threading.Lock(), False
+
+
+def _let_go(one: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):
+        with suppress(ValueError):  # It was closed.
+            one.madvise(mmap.MADV_DONTNEED)
 
 
 _KEEPER: Final = _Keeper()
@@ -120,6 +124,23 @@ def limit_memory(memory: int) -> None:
 def let_pages_go() -> None:
     """Take the pages of mapped files out of memory now: a step that will not come back to them is done."""
     _KEEPER.let_go()
+
+
+def let_pages_of_go(*arrays: npt.NDArray[Any]) -> None:
+    """Take the pages of the files that some arrays are in out of memory now: there may be thousands of others.
+
+    Arrays that are in no file are left as they are.
+    """
+    for one in {id(found): found for values in arrays if (found := _map_under(values)) is not None}.values():
+        _let_go(one)
+
+
+def _map_under(values: npt.NDArray[Any]) -> mmap.mmap | None:
+    base: Any = values
+    while isinstance(base, np.ndarray):
+        base = base.base
+    found = base.obj if isinstance(base, memoryview) else None
+    return found if isinstance(found, mmap.mmap) else None
 
 
 def memory_limit() -> int | None:

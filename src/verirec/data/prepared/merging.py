@@ -18,7 +18,7 @@ from verirec.data.pairs import Agreement, pair_order, stable_order
 from verirec.data.prepared.columns_file import read_columns_file, write_columns
 from verirec.data.prepared.intake import Run
 from verirec.data.tables import GivenCatalogue
-from verirec.scratch import let_pages_go, long_array
+from verirec.scratch import let_pages_go, let_pages_of_go, long_array
 
 Array = npt.NDArray[Any]
 
@@ -96,13 +96,15 @@ class MergedRun:
             places = self._user_of[own]
             at = np.flatnonzero((places >= start) & (places < stop))
         found = _copied(self.columns, at)
-        return found | {"users": self._user_of[found["users"]], "items": self._item_of[found["items"]]}
+        found |= {"users": self._user_of[found["users"]], "items": self._item_of[found["items"]]}
+        let_pages_of_go(self._user_of, self._item_of)
+        return found
 
 
 def _copied(columns: dict[str, Array], at: Any) -> dict[str, Array]:
     """Copy rows out of a map, whose pages then leave memory: one that is touched may bring megabytes of others."""
     found = {name: np.array(values[at]) for name, values in columns.items()}
-    let_pages_go()
+    let_pages_of_go(*columns.values())
     return found
 
 
