@@ -121,6 +121,15 @@ def test_parameters_that_cannot_be_recognised_are_told_by_their_class():
     assert told(h=one) != told(h=other)
 
 
+def test_functions_as_h_are_told_by_their_values():
+    def key(rate):
+        model = vr.methods.OMEIPS(dim=2, anchors="epoch", h=lambda users, items: np.where(users > items, rate, 0.5))
+        prepared = model.prepare(binary(), noise_rates=None, audit=None, propensities=None)
+        return training_key(model, prepared)
+
+    assert key(0.9) == key(0.9) != key(0.8)
+
+
 def test_propensities_are_looked_at_in_parts(monkeypatch):
     whole, sizes = of_training("a function"), []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
@@ -241,7 +241,10 @@ class EngineOptions(AbstractContextManager["EngineOptions"]):
         int | None,
         typer.Option(rich_help_panel="Where the work runs", help="How many; by default one a core, or all of Ray's."),
     ] = None
-    _entered: ClassVar[ExitStack] = ExitStack()
+
+    @cached_property
+    def _entered(self) -> ExitStack:
+        return ExitStack()
 
     def __enter__(self) -> Self:
         from verirec.engine import running_on

@@ -95,7 +95,7 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.of_truths),
         }
     _warn_of_unused_features(recommender, table)
-    with engine, sole_writer(out), _progress(f"Training {method}") as show:
+    with sole_writer(out), _progress(f"Training {method}") as show:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
         kept = {"checkpoint": out / CHECKPOINT, "resume": resume}

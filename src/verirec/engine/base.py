@@ -51,8 +51,8 @@ class Engine(ABC):
     ) -> Iterator[Result]:
         """Apply a function to each part; results in the order of the parts.
 
-        What is raised for a part is raised here, and the others are let go of. A part whose worker was lost is done
-        again by another.
+        What is raised for a part is raised here, and the others are let go of: those of another map too that has the
+        same workers at the time. A part whose worker was lost is done again by another.
 
         Parameters
         ----------

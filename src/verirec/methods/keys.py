@@ -12,6 +12,7 @@ from verirec.methods.parameters import told_parameters
 from verirec.resuming import job_key, told_by
 
 if TYPE_CHECKING:
+    from verirec.data.cells import CellValues
     from verirec.estimation.inputs import KnownNoise
     from verirec.nuisance.propensities import Propensities
     from verirec.training.preparation import Preparation
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 def training_key(method: Any, prepared: Preparation) -> str:
     """Return a checksum of all that decides how training goes."""
     given = _facts(method, prepared.log, prepared.rates, prepared.propensities)
+    if prepared.h is not None:  # It may be a function.
+        given["h"] = _of_rows(prepared.h, prepared.log)
     return job_key("train", given | {"parameters": told_parameters(method), "seed": prepared.data.seed})
 
 
@@ -41,9 +44,9 @@ def _facts(method: Any, log: FeedbackLog, rates: KnownNoise | None, propensities
     }
 
 
-def _of_rows(propensities: Propensities, log: FeedbackLog) -> str:
-    """Return a checksum of the propensities of a log's rows, which need not fit into memory."""
+def _of_rows(values: CellValues, log: FeedbackLog) -> str:
+    """Return a checksum of the values at a log's rows, which need not fit into memory."""
     digest = hashlib.sha256()
     for part in parts_of(len(log)):
-        digest.update(propensities.at(log.users[part], log.items[part]).tobytes())
+        digest.update(values.at(log.users[part], log.items[part]).tobytes())
     return digest.hexdigest()
