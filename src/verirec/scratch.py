@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,6 +47,7 @@ class _Keeper:
         self._refs: list[weakref.ref[mmap.mmap]] = []
         self._lock = threading.Lock()
         self._watching = False
+        self._counted = 0.0
         self._of_others = 0
         """Bytes of files, such as libraries, that are in memory beside the maps."""
 
@@ -70,11 +72,21 @@ class _Keeper:
                 if not self._maps():
                     self._watching = False
                     return
-                mapped = _mapped_bytes()
-                allowed = (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES
-                if mapped is None or mapped > self._of_others + allowed:
-                    self._let_go()
-                    self._of_others = _mapped_bytes() or 0
+                self._hold()
+
+    def hold(self) -> None:
+        """Let the pages of all maps go if they are too many and were not counted just now."""
+        if self._watching and time.monotonic() > self._counted + _TICK / 4:
+            with self._lock:
+                self._hold()
+
+    def _hold(self) -> None:
+        self._counted = time.monotonic()
+        mapped = _mapped_bytes()
+        allowed = (self.memory or DEFAULT_MEMORY) // _SHARE_OF_PAGES
+        if mapped is None or mapped > self._of_others + allowed:
+            self._let_go()
+            self._of_others = _mapped_bytes() or 0
 
     def let_go(self) -> None:
         """Let the pages of all maps go."""
@@ -119,6 +131,11 @@ def _mapped_bytes() -> int | None:
 def limit_memory(memory: int) -> None:
     """Bound what long arrays take of memory from now on, by the least that was asked for so far."""
     _KEEPER.limit(memory)
+
+
+def hold_pages() -> None:
+    """Take the pages of mapped files out of memory if they are too many: the watch may wait for NumPy meanwhile."""
+    _KEEPER.hold()
 
 
 def let_pages_go() -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from verirec.data.threads import mapped
 from verirec.progress import working
-from verirec.scratch import long_array
+from verirec.scratch import hold_pages, long_array
 
 _PART: Final = 1 << 20
 """Entries of a part: 8 MB a float64 array, small enough to stay near the processor."""
@@ -35,6 +35,7 @@ def parts_of(length: int, *, size: int = _PART) -> Iterator[slice]:
     """
     for start in range(0, length, size):
         yield slice(start, min(start + size, length))
+        hold_pages()
 
 
 def over_parts(function: Callable[[slice], Any], length: int, *, size: int = _PART, parallel: bool = True) -> list[Any]:
@@ -54,6 +55,7 @@ def each_part(
 
         def visit(part: slice) -> Any:
             found = function(part)
+            hold_pages()
             task.advance(part.stop - part.start)
             return found
 
@@ -135,6 +137,17 @@ def totals_of(
     for part in parts_of(len(positions), size=max(_TOTALLED, 4 * size)):
         sums += np.bincount(positions[part], weights=values(part), minlength=size)
     return sums
+
+
+def mean_of(values: npt.NDArray[Any]) -> float:
+    """Return the mean of a long array, part by part: one under a map need not all be in memory.
+
+    Examples
+    --------
+    >>> mean_of(np.array([1.0, 2.0]))
+    1.5
+    """
+    return sum(float(values[part].sum()) for part in parts_of(len(values))) / len(values)
 
 
 def order_statistics(values: npt.NDArray[np.float64], ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from verirec.data.cells import CellValues, Positions
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import WORTH_SENDING, Grid
-from verirec.data.parts import SHORT, filled, parts_of
+from verirec.data.parts import SHORT, filled, mean_of, parts_of
 from verirec.data.predictions import LinkedFactors
 from verirec.engine import Engine, current_engine
 from verirec.exceptions import PredictionError
@@ -202,6 +202,6 @@ def far_outside(values: Array) -> bool:
 def worse_than_a_coin(errors: Array, coins: Array) -> bool:
     """Tell whether losses are larger on average than those of a coin, beyond chance."""
     worse = each(np.subtract, errors, coins)
-    mean = float(worse.mean())
+    mean = mean_of(worse)
     squares = sum(float(((worse[part] - mean) ** 2).sum()) for part in parts_of(len(worse), size=SHORT))
     return mean > _WORSE_THAN_CHANCE * float(np.sqrt(squares)) / len(worse)

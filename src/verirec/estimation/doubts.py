@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.pair_keys import pairs_of
-from verirec.data.parts import SHORT, counts, over_parts, totals
+from verirec.data.parts import SHORT, counts, mean_of, over_parts, totals
 from verirec.data.predictions import LinkedFactors
 from verirec.estimation.catalogue import Estimator
 from verirec.estimation.cell_losses import coin_losses, worse_than_a_coin
@@ -182,8 +182,8 @@ def _warn_of_rare_class(pairs: LoggedPairs) -> None:
         return  # A rare level need not be one that losses are large at.
     for label, kind in ((1, "positive"), (0, "negative")):
         count, total, squares = _of_class(pairs, label)
-        effective, share = total**2 / squares, total / float(pairs.weights.sum())
-        if share < _RARE and effective < FEW <= _worth(pairs.weights):
+        effective, share = total**2 / squares, total / pairs.weight_sums.total
+        if share < _RARE and effective < FEW <= pairs.weight_sums.worth:
             warn_caller(
                 f"{count:,} of {len(pairs.log):,} rows are {kind}, worth {effective:.0f} equally weighted ones: "
                 "so few carry the estimates that intervals are too short",
@@ -201,11 +201,6 @@ def _of_class(pairs: LoggedPairs, label: int) -> tuple[int, float, float]:
 
     counts, sums, squares = zip(*over_parts(of, len(labels), size=SHORT), strict=True)
     return sum(counts), sum(sums), sum(squares)
-
-
-def _worth(weights: Array) -> float:
-    """Return how many equally weighted rows are as good (Kish)."""
-    return float(weights.sum()) ** 2 / float(weights @ weights)
 
 
 def _warn_of_clipping(problem: EstimationProblem) -> None:
@@ -232,8 +227,8 @@ def _warn_of_scores(problem: EstimationProblem) -> None:
     coins = coin_losses(loss, rows.log)
     if worse_than_a_coin(rows.errors, coins):
         warn_caller(
-            f"the {loss.name} loss of these factors is {rows.errors.mean():.3g} on the logged pairs, above a coin's "
-            f"{coins.mean():.3g}: are they scores that are no logits? calibrate makes probabilities of them",
+            f"the {loss.name} loss of these factors is {mean_of(rows.errors):.3g} on the logged pairs, above a coin's "
+            f"{mean_of(coins):.3g}: are they scores that are no logits? calibrate makes probabilities of them",
             ScoreWarning,
         )
     elif given.link_is_assumed:

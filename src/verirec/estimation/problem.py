@@ -171,14 +171,14 @@ class EstimationProblem:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What all estimates rest on."""
-        log, weights = self.log, self.pairs.weights
+        log, weights = self.log, self.pairs.weight_sums
         facts: dict[str, Any] = {
             "rows": len(log),
             "cells": self.pairs.n_cells,
             "cells_visited": self.pairs.n_cells if self.sample is None else len(log) + len(self.sample.users),
-            "effective_sample_size": float(weights.sum()) ** 2 / float(weights @ weights),
-            "largest_weight": float(weights.max()),
-            "mass": float(weights.sum()) / self.pairs.n_cells,
+            "effective_sample_size": weights.worth,
+            "largest_weight": weights.largest,
+            "mass": weights.total / self.pairs.n_cells,
             "floored": self.propensities.count_floored(log),
         }
         if self.losses.clip is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,19 @@ from verirec.scratch import each, long_array
 Array = npt.NDArray[np.float64]
 
 RATE_STEP: Final = 1e-4
+
+
+class WeightSums(NamedTuple):
+    """What some weights add up to: their sum, that of their squares, and the largest."""
+
+    total: float
+    squares: float
+    largest: float
+
+    @property
+    def worth(self) -> float:
+        """How many equally weighted rows are as good (Kish)."""
+        return self.total**2 / self.squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +105,18 @@ class LoggedPairs:
         return filled(lambda at: 1 / p[at], len(p))
 
     @cached_property
+    def weight_sums(self) -> WeightSums:
+        """What the weights add up to."""
+        weights = self.weights
+
+        def of(at: slice) -> tuple[float, float, float]:
+            own = weights[at]
+            return float(own.sum()), float(own @ own), float(own.max())
+
+        totals, squares, largest = zip(*over_parts(of, len(weights)), strict=True)
+        return WeightSums(sum(totals), sum(squares), max(largest))
+
+    @cached_property
     def chance(self) -> float:
         """The standard deviation of the weights' sum, by what happens to be logged."""
         p, weights = self.p, self.weights
@@ -100,7 +125,8 @@ class LoggedPairs:
     @cached_property
     def importance(self) -> Array | None:
         """The log's own weights of its rows, the largest being 1, if it has any."""
-        return None if self.log.weights is None else self.log.weights / self.log.weights.max()
+        weights = self.log.weights
+        return None if weights is None else each(np.divide, weights, weights.max())
 
     @property
     def learnt(self) -> bool:
