@@ -14,7 +14,7 @@ from verirec.atomic_write import replace_file, settle_files, settle_folder
 from verirec.data.prepared.opening import facts_file
 from verirec.exceptions import DiskSpaceError, ParameterError
 from verirec.formatting import bytes_in_words, short
-from verirec.pages.writing import sole_writer
+from verirec.sole_writer import sole_writer
 
 _FACTS: Final = "part.json"
 _A_KEY: Final = re.compile("[0-9a-f]{24}")
