@@ -14,7 +14,8 @@ import verirec as vr
 from parsed_page import Page, check_estimates_table
 from verirec.assessment import assess, assessment_summary, conclusions
 from verirec.exceptions import UnknownIdWarning
-from verirec.pages.writing import check_writable, write_table
+from verirec.pages.writing import write_table
+from verirec.sole_writer import check_writable
 
 RATES = vr.NoiseRates(0.2, 0.1)
 SHAPE = (150, 200)

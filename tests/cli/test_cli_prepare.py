@@ -72,6 +72,7 @@ MISTAKES = [
     (["--out", "there"], "there is there already"),
     (["--out", "log", "--memory", "much"], "memory must be such as 2GB or 500MB"),
     (["--out", "log", "--duplicates", "latest"], "needs timestamps; name their column: --timestamp"),
+    (["part**.parquet", "--out", "log"], "a pattern has ** for folders within folders alone"),
     (["--out", "log", "--rating", "stars"], "no column 'stars'"),
 ]
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import verirec as vr
 from verirec.data.grid import Grid
 from verirec.data.predictions import as_predictions
-from verirec.data.threads import mapped, usable_cores
+from verirec.data.threads import mapped
 from verirec.progress import working
 
 
@@ -36,10 +36,6 @@ def test_few_parts_are_worked_on_before_their_turn():
 
 def test_no_parts_give_no_results():
     assert list(mapped(len, [])) == []
-
-
-def test_there_is_a_core():
-    assert usable_cores() >= 1
 
 
 def test_errors_come_through_and_products_get_their_threads_back():

@@ -40,7 +40,7 @@ def warn_of_two(part):
 
 
 def threads(part):
-    from verirec.data.threads import usable_cores
+    from verirec.engine.worker import usable_cores
 
     return usable_cores(), os.environ["OMP_NUM_THREADS"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import shutil
@@ -30,10 +31,11 @@ from engine_work import (
 
 import verirec
 from verirec import scratch
+from verirec.data.grid import Grid
 from verirec.engine import Processes, Ray, as_engine, current_engine, ray_core, running_on
 from verirec.engine.processes import Child
 from verirec.engine.ray_core import make_actor, make_task, received
-from verirec.engine.worker import Reply, Versions, versions
+from verirec.engine.worker import Reply, Versions, usable_cores, versions
 from verirec.exceptions import DataError, EngineError, OverlapWarning, ParameterError, WorkerEndedError
 
 pytestmark = [
@@ -50,6 +52,12 @@ def test_results_are_in_the_order_of_the_parts(engine):
     assert [len(one) for one in found] == list(range(30))
     assert all(np.array_equal(one, squares(part)) for part, one in enumerate(found))
     assert list(engine.map(squares, [])) == []
+
+
+def test_there_are_as_many_processes_as_threads_by_default(monkeypatch):
+    assert usable_cores() >= 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4, 5}, raising=False)
+    assert usable_cores() == Processes().workers == Grid((2, 2)).threads == 3
 
 
 def test_what_a_function_holds_is_sent_with_it(engine):

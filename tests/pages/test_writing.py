@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +14,7 @@ import pytest
 import verirec as vr
 from refusals import check_refusal
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import (
-    FORMULA_STARTS,
-    check_writable_file,
-    sole_writer,
-    write_file,
-    write_report,
-    write_table,
-)
+from verirec.pages.writing import FORMULA_STARTS, check_writable_file, write_file, write_report, write_table
 
 
 @pytest.fixture
@@ -155,41 +146,7 @@ def test_text_is_quoted_only_where_it_has_to_be(tmp_path):
     assert (tmp_path / "plan.csv").read_bytes() == b"user,label\nann,1\nbob,0\n"
 
 
-def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path):
-    out = tmp_path / "out"
-    with sole_writer(out):
-        code = f"from verirec.pages.writing import sole_writer\nwith sole_writer({str(out)!r}): pass"
-        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert "another run is writing to" in second.stderr
-        (out / "a").write_text("kept")
-    with sole_writer(out):
-        assert (out / "a").read_text() == "kept"
-
-
-def test_a_folder_made_for_nothing_is_taken_away_again(tmp_path):
-    with pytest.raises(ZeroDivisionError), sole_writer(tmp_path / "a" / "b"):
-        raise ZeroDivisionError
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_place_that_is_no_regular_file_is_refused_before_the_work(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     check_refusal(lambda: check_writable_file(tmp_path / "pipe"), ParameterError, "is not a regular file")
     check_refusal(lambda: write_file(tmp_path / "pipe", b"x"), ParameterError, "is not a regular file")
-
-
-def test_a_refused_writer_leaves_the_folder_to_the_first(tmp_path, monkeypatch):
-    out, exists = tmp_path / "out", Path.exists
-    with sole_writer(out):
-        # As if the second had looked just before the first made it.
-        monkeypatch.setattr(Path, "exists", lambda self: self != out and exists(self))
-        with pytest.raises(ParameterError, match="another run"), sole_writer(out):
-            pass
-        monkeypatch.undo()
-        assert out.is_dir()
-        (out / "a").write_text("kept")
-
-
-def test_an_error_of_the_work_is_not_taken_for_a_lock(tmp_path):
-    with pytest.raises(BlockingIOError), sole_writer(tmp_path / "out"):
-        raise BlockingIOError

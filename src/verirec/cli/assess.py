@@ -28,7 +28,7 @@ from verirec.cli.options import (
 )
 from verirec.cli.pages import conclude, origin_of
 from verirec.cli.speech import going_on, working
-from verirec.pages.writing import sole_writer
+from verirec.sole_writer import sole_writer
 
 app = typer.Typer(add_completion=False)
 

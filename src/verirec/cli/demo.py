@@ -30,7 +30,8 @@ def demo(
     # Plotting takes a second to import, and only this verb needs it.
     from verirec.assessment import run_demo
     from verirec.assessment.demo_page import demo_page, demo_summary
-    from verirec.pages.writing import sole_writer, write_report
+    from verirec.pages.writing import write_report
+    from verirec.sole_writer import sole_writer
 
     with sole_writer(out), working("Making a world and judging two recommenders in it"):
         result = run_demo(seed)

@@ -27,7 +27,7 @@ from verirec.cli.options import (
 from verirec.cli.pages import conclude, origin_of
 from verirec.cli.speech import working
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import sole_writer
+from verirec.sole_writer import sole_writer
 
 app = typer.Typer(add_completion=False)
 

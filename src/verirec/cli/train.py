@@ -32,7 +32,7 @@ from verirec.cli.options import (
 from verirec.cli.speech import talking_console, working
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
-from verirec.pages.writing import check_writable, sole_writer
+from verirec.sole_writer import check_writable, sole_writer
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 _BY_THE_LOG: Final = (

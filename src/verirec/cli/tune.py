@@ -34,7 +34,7 @@ from verirec.cli.train import (
     training_summary,
 )
 from verirec.exceptions import ParameterError
-from verirec.pages.writing import check_writable, sole_writer
+from verirec.sole_writer import check_writable, sole_writer
 
 app = typer.Typer(add_completion=False)
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions
 from verirec.data.parts import parts_of
-from verirec.data.threads import mapped, usable_cores
+from verirec.data.threads import mapped
 from verirec.engine import current_engine
+from verirec.engine.worker import usable_cores
 from verirec.exceptions import GridSizeError
 from verirec.progress import working
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +10,7 @@ from functools import cache
 from threading import Event, RLock
 from typing import Any, Final, TypeVar
 
-from verirec.engine import in_worker
+from verirec.engine.worker import in_worker, usable_cores
 from verirec.progress import end_work_once
 
 Part = TypeVar("Part")
@@ -19,13 +18,6 @@ Result = TypeVar("Result")
 
 _AHEAD: Final = 4
 """Parts a thread that are worked on before their turn: results that nobody has asked for yet take room."""
-
-
-def usable_cores() -> int:
-    """Count the processor's cores that this process may use; one that works for another has one."""
-    if in_worker():
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def mapped(

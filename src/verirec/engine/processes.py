@@ -25,10 +25,10 @@ from verirec.engine.worker import (
     ONE_THREAD,
     Reply,
     Versions,
-    in_worker,
     pickled_error,
     reissued,
     sendable,
+    usable_cores,
     versions,
 )
 from verirec.exceptions import EngineError, WorkerEndedError
@@ -54,13 +54,6 @@ except Exception as error:
 else:
     main()
 """
-
-
-def usable_processes() -> int:
-    """Count the processor's cores that this process may use; a worker has one."""
-    if in_worker():
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Request(NamedTuple):
@@ -99,7 +92,7 @@ class Processes(Engine):
     name = "processes"
 
     def __init__(self, workers: int | None = None) -> None:
-        given = usable_processes() if workers is None else workers
+        given = usable_cores() if workers is None else workers
         self.workers = whole_number("workers", given, min=1, max=MOST_WORKERS)
         self._crew: list[_Worker] = []
         self._idle: list[_ProcessHost] = []

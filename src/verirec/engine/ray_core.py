@@ -13,9 +13,17 @@ from weakref import WeakSet
 
 from verirec.checks import whole_number
 from verirec.engine.base import EVERY, MOST_WORKERS, Engine, Host, chunked, nothing
-from verirec.engine.processes import usable_processes
 from verirec.engine.ray_worker import apart, together
-from verirec.engine.worker import Reply, Versions, in_pieces, naming_what_stays, reissued, sendable, versions
+from verirec.engine.worker import (
+    Reply,
+    Versions,
+    in_pieces,
+    naming_what_stays,
+    reissued,
+    sendable,
+    usable_cores,
+    versions,
+)
 from verirec.exceptions import EngineError, MissingExtraError, WorkerEndedError
 from verirec.scratch import memory_limit
 
@@ -84,7 +92,7 @@ class Ray(Engine):
         address = self.address or os.environ.get("RAY_ADDRESS") or None
         here: dict[str, Any] = {}
         if address is None:
-            here = {"num_cpus": self._wanted or usable_processes(), "include_dashboard": False}
+            here = {"num_cpus": self._wanted or usable_cores(), "include_dashboard": False}
         else:
             _knock(address)
         try:

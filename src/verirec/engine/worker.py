@@ -29,6 +29,13 @@ def in_worker() -> bool:
     return _MARK in os.environ
 
 
+def usable_cores() -> int:
+    """Count the processor's cores that this process may use; one that works for another has one."""
+    if in_worker():
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def begin_worker() -> None:
     """Turn this process into a worker."""
     os.environ |= {_MARK: "1", **ONE_THREAD}

@@ -12,10 +12,10 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from verirec.engine.choice import takes_engine
 from verirec.exceptions import ReusedWorkWarning, UnkeptWorkWarning, warn_caller
-from verirec.pages.writing import named_place, sole_writer
 from verirec.progress import time_in_words
 from verirec.resuming.identity import job_key
 from verirec.resuming.pieces import Pieces
+from verirec.sole_writer import named_place, sole_writer
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ from verirec.estimation.curves import PlattCurve
 from verirec.estimation.inputs import KnownNoise
 from verirec.formatting import names_in_words
 from verirec.models import Model
-from verirec.pages.writing import named_place
+from verirec.sole_writer import named_place
 from verirec.training.checkpoints import whole
 from verirec.training.heads import Head, read_head
 from verirec.training.report import TrainingReport

@@ -17,7 +17,7 @@ from verirec.losses import GroupedNoiseRates, NoiseRates, TransitionMatrix
 from verirec.models import FactorModel, Model, NeuralModel, build_model
 from verirec.models.covariates import Covariates
 from verirec.models.factors import SideInformation
-from verirec.pages.writing import named_place
+from verirec.sole_writer import named_place
 from verirec.training.checkpoints import file_of_tensors, read_tensors
 
 TENSORS: Final = "model.safetensors"

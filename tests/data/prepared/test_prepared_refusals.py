@@ -75,6 +75,10 @@ FILES = [
     (lambda to: f"{to}/*.parquet", FileFormatError, "no file is called"),
     (lambda to: to / "nothing.parquet", FileFormatError, "no file '.*nothing.parquet'"),
     (lambda to: to, FileFormatError, r"'.*/in' is a folder: name the files in it, by a pattern such as '\*.parquet'"),
+    *(
+        (lambda to, odd=odd: f"{to}/{odd}/*.csv", ParameterError, r"a pattern has \*\* for folders .* got '[^']*\*\*")
+        for odd in ("part**", "**part", "a**b", "***")
+    ),
     (lambda to: [], ParameterError, "paths must be one or more names of files"),
     (lambda to: [to / "a.csv", to / "a.csv"], ParameterError, "named twice"),
     (

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
+from pathlib import Path
 
 import pytest
 
 import verirec as vr
 from verirec.data.prepared import prepare as preparing
 from verirec.data.prepared.workplace import Workplace
-from verirec.exceptions import DroppedRowsWarning, FileFormatError, ReusedWorkWarning
+from verirec.exceptions import DroppedRowsWarning, FileFormatError, ParameterError, ReusedWorkWarning
 
 
 def test_lines_that_were_left_out_are_counted_again_after_a_stop(tmp_path, monkeypatch):
@@ -60,6 +62,68 @@ def test_what_somebody_has_where_a_log_is_prepared_stays(tmp_path):
     vr.prepare_log(file, tmp_path / "log", positive_from=4)
     assert [path.name for path in own.parent.iterdir()] == ["thesis"]
     assert (own / "text").read_text() == "mine"
+
+
+def stopped_before_the_end(monkeypatch, file, out, **options):
+    """Prepare a log up to the last step: all parts are finished."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            vr.prepare_log(file, out, **options)
+
+
+def removed_halfway(monkeypatch, then):
+    """Let all that is removed keep what says that it is finished, and nothing else."""
+
+    def halfway(folder, **_):
+        for file in Path(folder).rglob("*.arrow"):
+            file.unlink()
+        then()
+
+    monkeypatch.setattr(shutil, "rmtree", halfway)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "then",
+    [pytest.param(interrupt, id="stopped"), pytest.param(lambda: None, id="files that cannot be removed")],
+)
+def test_parts_that_were_removed_halfway_are_not_taken_for_finished(tmp_path, monkeypatch, then):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    expected = vr.read_log(file, positive_from=4)
+    stopped_before_the_end(monkeypatch, file, tmp_path / "log", positive_from=4)
+    with monkeypatch.context() as patched:
+        removed_halfway(patched, then)
+        stopped_before_the_end(monkeypatch, file, tmp_path / "log", positive_from=5)
+    assert expected.equals(vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4)))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "ratings.csv"]
+
+
+def test_parts_outlast_a_folder_that_was_made_in_the_logs_place_by_mistake(tmp_path, monkeypatch):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    stopped_before_the_end(monkeypatch, file, tmp_path / "log", positive_from=4)
+    (tmp_path / "log").mkdir()
+    with pytest.raises(ParameterError, match="is there already"):
+        vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    (tmp_path / "log").rmdir()
+    with pytest.warns(ReusedWorkWarning):
+        assert len(vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4))) == 3
+
+
+def test_parts_beside_a_finished_log_are_removed_when_its_place_is_asked_for(tmp_path, monkeypatch):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    stopped_before_the_end(monkeypatch, file, tmp_path / "log", positive_from=5)
+    vr.prepare_log(file, tmp_path / "other", positive_from=4).rename(tmp_path / "log")
+    with pytest.raises(ParameterError, match="is there already"):
+        vr.prepare_log(file, tmp_path / "log", positive_from=5)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "ratings.csv"]
 
 
 def test_a_log_that_another_one_took_the_place_of_is_refused_in_another_process(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,16 +15,19 @@ from verirec.checks import byte_count, path_of
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other_settings
 from verirec.data.prepared.prepare import prepare_held
+from verirec.data.prepared.removal import A_KEY, remove_rests, remove_whole
 from verirec.data.prepared.settings import Settings, file_identity, key_of
 from verirec.data.prepared.sources import found_files
 from verirec.data.prepared.workplace import sole_preparer
 from verirec.data.tables import LogOptions
 from verirec.data.text_form import TextForm
+from verirec.exceptions import FileFormatError, ParameterError
 from verirec.scratch import DEFAULT_MEMORY, limit_memory
 from verirec.user_cache import cache_folder
 
 _KEPT_DAYS: Final = 30
 """Logs in the cache that nobody opened for so long are removed when another is prepared."""
+_OURS: Final = re.compile(rf"(?P<log>{A_KEY.pattern})|\.(?P<parts_of>{A_KEY.pattern})\.parts")
 
 
 def scan_log(
@@ -40,8 +43,9 @@ def scan_log(
 
     Ratings are prepared first (`prepare_log`), in the cache folder ($VERIREC_CACHE, or the user's own), where the same
     files with the same settings and code are found again; of several processes, one prepares them and the others wait.
-    Logs there that nobody opened for 30 days are removed when another is prepared; the folder "logs" can be removed at
-    any time. What is worked out row by row is kept in temporary files ($TMPDIR) where it is long.
+    A log there that was damaged is prepared again. Logs there that nobody opened for 30 days are removed when another
+    is prepared; the folder "logs" can be removed at any time. What is worked out row by row is kept in temporary files
+    ($TMPDIR) where it is long.
 
     Parameters
     ----------
@@ -70,29 +74,62 @@ def scan_log(
     settings = Settings.of(dict(options), function="scan_log")
     budget = byte_count("memory", memory)
     limit_memory(budget)
+    logs = _cached_logs()
     if isinstance(paths, str | Path) and is_prepared(path_of("paths", paths)):
         refuse_other_settings(Path(paths), settings)
+        if Path(paths).resolve().parent == logs.resolve():
+            _mark_used(Path(paths))
         return PreparedLog.of(Path(paths))
     files = found_files(paths)
     text = [*map(str, (delimiter, columns, encoding))]
     key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), text)
-    home = cache_folder()
-    folder = (Path(tempfile.gettempdir()) if home is None else home) / "logs" / key
-    if folder.is_dir():
-        with suppress(OSError):  # A cache that others share may be theirs alone to write to.
-            os.utime(folder)
-    else:
-        _remove_old(folder.parent)
-        form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
-        with sole_preparer(folder, wait=True):
-            if not folder.is_dir():  # Another process may have prepared it meanwhile.
-                prepare_held(files, folder, settings, form, budget)
+    folder = logs / key
+    log = _opened(folder)
+    if log is not None:
+        return log
+    damaged = folder.is_dir()
+    _remove_old(logs)
+    form = TextForm(delimiter, columns, encoding, skip_broken=settings.cleaning.drop_missing)
+    with sole_preparer(folder, wait=True):
+        # Another process may have done either meanwhile.
+        if damaged and folder.is_dir() and _opened(folder) is None:
+            with suppress(OSError):
+                remove_whole(folder)
+        if not folder.is_dir():
+            prepare_held(files, folder, settings, form, budget)
     return PreparedLog.of(folder)
 
 
+def _cached_logs() -> Path:
+    home = cache_folder()
+    return (Path(tempfile.gettempdir()) if home is None else home) / "logs"
+
+
+def _opened(folder: Path) -> PreparedLog | None:
+    """Open a log of the cache; `None` where there is none, or a damaged one."""
+    if not folder.is_dir():
+        return None
+    _mark_used(folder)
+    with suppress(FileFormatError):
+        return PreparedLog.of(folder)
+    return None
+
+
+def _mark_used(folder: Path) -> None:
+    with suppress(OSError):  # A cache that others share may be theirs alone to write to.
+        os.utime(folder)
+
+
 def _remove_old(logs: Path) -> None:
-    """Remove what nobody opened for long: a log that another process has open stays readable there."""
-    for one in logs.iterdir() if logs.is_dir() else ():
-        with suppress(OSError):
-            if time.time() - one.stat().st_mtime > _KEPT_DAYS * 86_400:
-                shutil.rmtree(one)
+    """Remove logs, and parts of some, that nobody opened for long; what has another name is not the cache's.
+
+    A log that another process has open stays readable there.
+    """
+    remove_rests(logs)
+    for one in list(logs.iterdir()) if logs.is_dir() else ():
+        ours = _OURS.fullmatch(one.name)
+        # Of two processes one removes it, and who prepares it just now keeps it.
+        with suppress(OSError, ParameterError):
+            if ours is not None and time.time() - one.stat().st_mtime > _KEPT_DAYS * 86_400:
+                with sole_preparer(logs / (ours["log"] or ours["parts_of"])):
+                    remove_whole(one)

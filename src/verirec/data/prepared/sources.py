@@ -61,6 +61,12 @@ def found_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
 def _matches(path: Path) -> list[Path]:
     if path.exists() or not any(sign in str(path) for sign in "*?["):
         return [path]
+    odd = next((part for part in path.parts if "**" in part and part != "**"), None)
+    if odd is not None:
+        raise ParameterError(
+            f"a pattern has ** for folders within folders alone, as in 'ratings/**/*.parquet'; got {short(odd)}: "
+            "within a name, * stands for any text"
+        )
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,12 +11,12 @@ from typing import Any, Final
 
 from verirec.atomic_write import replace_file, settle_files, settle_folder
 from verirec.data.prepared.opening import facts_file
+from verirec.data.prepared.removal import A_KEY, remove_rests, remove_whole
 from verirec.exceptions import DiskSpaceError, ParameterError
 from verirec.formatting import bytes_in_words, short
-from verirec.pages.writing import sole_writer
+from verirec.sole_writer import sole_writer
 
 _FACTS: Final = "part.json"
-_A_KEY: Final = re.compile("[0-9a-f]{24}")
 
 
 class Workplace:
@@ -74,9 +73,11 @@ class Workplace:
 
 def _remove_works(root: Path, *, but: Path | None = None) -> None:
     """Remove what is under a key, and nothing else that somebody may have there; the folder with it, if it is empty."""
-    for other in root.glob("*"):
-        if other != but and _A_KEY.fullmatch(other.name):
-            shutil.rmtree(other, ignore_errors=True)
+    remove_rests(root)
+    for other in list(root.glob("*")):
+        if other != but and A_KEY.fullmatch(other.name):
+            with suppress(OSError):
+                remove_whole(other)
     with suppress(OSError):
         root.rmdir()
 
@@ -98,12 +99,13 @@ def sole_preparer(out: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def refuse_taken(out: Path) -> None:
-    """Refuse to write where something is; what a stop right after the end of the work left beside it is removed.
+    """Refuse to write where something is; what a stop right after the end of the work left beside a log is removed.
 
     To be called by the sole preparer.
     """
     if out.exists():
-        _remove_works(_root(out))
+        if (out / "log.json").is_file():  # Anything else may be there by mistake, and the parts still be wanted.
+            _remove_works(_root(out))
         raise ParameterError(f"{short(str(out), max=300)} is there already: remove it, or name another folder")
 
 

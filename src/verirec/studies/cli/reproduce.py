@@ -76,7 +76,7 @@ def table1_command(
 
     Example: verirec reproduce table1 --data data --variant printed --out table1
     """
-    from verirec.studies.semi_synthetic.plans import table1_plan
+    from verirec.studies.semi_synthetic import table1_plan
 
     plan = table1_plan(variant, preferences=preferences, propensity_error=propensity_error, aliased=aliased)
     _check(seeds, out)
@@ -119,7 +119,7 @@ def figure1_command(
 
     Example: verirec reproduce figure1 --data data --out figure1
     """
-    from verirec.studies.semi_synthetic.plans import figure1_plan
+    from verirec.studies.semi_synthetic import figure1_plan
 
     plan = figure1_plan(preferences)
     _check(seeds, out)
@@ -147,7 +147,7 @@ def robustness_command(
 
     Example: verirec reproduce robustness --data data --out robustness
     """
-    from verirec.studies.semi_synthetic.plans import robustness_plan
+    from verirec.studies.semi_synthetic import robustness_plan
 
     plan = robustness_plan(propensity_error or 0.0)
     _check(seeds, out)
@@ -257,7 +257,7 @@ def _relative(folder: Path, start: Path) -> str:
 
 def _check(seeds: int, out: Path) -> None:
     """Check what is asked for before anything is loaded."""
-    from verirec.pages.writing import check_writable
+    from verirec.sole_writer import check_writable
     from verirec.studies.semi_synthetic import check_seeds
 
     check_seeds(seeds)

@@ -72,9 +72,8 @@ def table2_command(
 
     Example: verirec reproduce table2 --dataset coat --data data --out table2
     """
-    from verirec.pages.writing import check_writable
-    from verirec.studies.table2 import Study, load_problem, named_methods
-    from verirec.studies.table2.plans import QUICK_METHODS
+    from verirec.sole_writer import check_writable
+    from verirec.studies.table2 import QUICK_METHODS, Study, load_problem, named_methods
     from verirec.studies.table2.spaces import BY_LOG
     from verirec.studies.table2.tuning import require_optuna
 
@@ -173,7 +172,8 @@ def table2_pages_command(
 
     Example: verirec reproduce table2-pages --results docs/table2 --out docs
     """
-    from verirec.pages.writing import check_writable, write_file
+    from verirec.pages.writing import write_file
+    from verirec.sole_writer import check_writable
     from verirec.studies.table2.documents import PAGES, read_studies
 
     check_writable(out)
