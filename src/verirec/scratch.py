@@ -228,8 +228,12 @@ def long_array(
     return np.frombuffer(found, dtype).reshape(shape)
 
 
-def each(function: Callable[..., Any], *arrays: Any, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+def each(
+    function: Callable[..., Any], *arrays: Any, dtype: npt.DTypeLike = np.float64, columns: tuple[int, ...] = ()
+) -> npt.NDArray[Any]:
     """Apply an element-wise function to arrays of one length, and numbers, part by part: nothing else takes their room.
+
+    Of shape (length, *columns).
 
     Examples
     --------
@@ -237,7 +241,7 @@ def each(function: Callable[..., Any], *arrays: Any, dtype: npt.DTypeLike = np.f
     [0.7, 0.5]
     """
     length = next(len(one) for one in arrays if isinstance(one, np.ndarray))
-    whole = long_array(length, dtype)
+    whole = long_array((length, *columns), dtype)
     for start in range(0, length, _PART):
         part = slice(start, start + _PART)
         whole[part] = function(*(one[part] if isinstance(one, np.ndarray) else one for one in arrays))

@@ -260,9 +260,10 @@ def walks_by_hand(tree):
 def test_no_module_but_grid_walks_over_pairs_on_its_own():
     others = (
         "data/grid.py",
-        # Long flat arrays, messages to workers, and runs of a study.
+        # Long flat arrays, also as bytes and in files, messages to workers, and runs of a study.
         "data/parts.py",
         "scratch.py",
+        "resuming/",
         "engine/base.py",
         "losses/looked_up.py",
         "studies/",

@@ -199,6 +199,20 @@ def far_outside(values: Array) -> bool:
     )
 
 
+def of_both(
+    function: Callable[[Array, Array], Array], one: tuple[Array, Array], two: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Apply a function to both kinds of losses of rows, as many as a log has, part by part."""
+
+    def applied(first: Array, second: Array) -> Array:
+        whole = long_array(first.shape, np.result_type(first, second))
+        for at in parts_of(first.shape[-1]):
+            whole[..., at] = function(first[..., at], second[..., at])
+        return whole
+
+    return applied(one[0], two[0]), applied(one[1], two[1])
+
+
 def worse_than_a_coin(errors: Array, coins: Array) -> bool:
     """Tell whether losses are larger on average than those of a coin, beyond chance."""
     worse = each(np.subtract, errors, coins)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from verirec.losses.transitions import TransitionMatrix
-from verirec.scratch import long_array
+from verirec.scratch import each
 
 Array = npt.NDArray[np.float64]
-
-_PART: Final = 1 << 16
-"""Rows whose labels are looked up at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +61,7 @@ class CorrectedLevels:
     @cached_property
     def values(self) -> Array:
         """The labels, shape (K - 1, n)."""
-        found = long_array((len(self.places), self.table.shape[1]))
-        for start in range(0, len(found), _PART):
-            at = slice(start, start + _PART)
-            found[at] = self.table[self.places[at]]
-        return found.T
+        return each(lambda places: self.table[places], self.places, columns=self.table.shape[1:]).T
 
     @property
     def slopes(self) -> Array:

@@ -29,7 +29,7 @@ def file(tmp_path, monkeypatch):
 def test_a_log_that_other_code_prepared_is_not_found_in_the_cache(file, monkeypatch):
     before = vr.scan_log(file, positive_from=4).folder
     assert vr.scan_log(file, positive_from=4).folder == before
-    monkeypatch.setattr(settings, "revision", lambda: "another")
+    monkeypatch.setattr(settings, "versions", lambda: versions()._replace(verirec="another"))
     assert vr.scan_log(file, positive_from=4).folder != before
 
 
@@ -43,9 +43,9 @@ def test_parts_that_other_versions_finished_are_not_used(file, tmp_path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             vr.prepare_log(file, tmp_path / "log", positive_from=4)
     if changed == "verirec":
-        monkeypatch.setattr(settings, "revision", lambda: "another")
+        monkeypatch.setattr(settings, "versions", lambda: versions()._replace(verirec="another"))
     elif changed == "libraries":
-        monkeypatch.setattr(preparing, "versions", lambda: versions()._replace(libraries=(("numpy", "0"),)))
+        monkeypatch.setattr(settings, "versions", lambda: versions()._replace(libraries=(("numpy", "0"),)))
     with pytest.warns(ReusedWorkWarning) if changed is None else nullcontext():
         vr.prepare_log(file, tmp_path / "log", positive_from=4)
 

@@ -20,7 +20,6 @@ from verirec.data.prepared.steps import Facts, Steps
 from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken, sole_preparer
 from verirec.data.tables import FIELD_OF_ROLE, LogOptions, given_catalogues
 from verirec.data.text_form import TextForm
-from verirec.engine.worker import versions
 from verirec.exceptions import ReusedWorkWarning, VerirecWarning, warn_caller
 from verirec.formatting import short
 from verirec.open_files import many_files
@@ -95,7 +94,7 @@ def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextF
     sources = Sources.of(files, settings.roles, form)
     made_from = {"files": [file_identity(file) for file in files], "settings": settings.said(), "text": _said(form)}
     rows = int(np.clip(memory // _BYTES_A_ROW, _LEAST_ROWS, _MOST_ROWS))
-    work = Workplace(place, key_of(versions().libraries, made_from, rows))
+    work = Workplace(place, key_of(made_from, rows))
     needed = _bytes_needed(sources)
     refuse_lack_of_room(place, needed, sum(file.stat().st_size for file in work.folder.rglob("*") if file.is_file()))
     limit_memory(memory)

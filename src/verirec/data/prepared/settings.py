@@ -17,7 +17,7 @@ from verirec.data.levels import Levels, checked_levels
 from verirec.data.pairs import checked_policy
 from verirec.data.roles import ClickRoles, Roles, log_duplicates, log_roles
 from verirec.data.tables import LogOptions
-from verirec.engine.revision import revision
+from verirec.engine.worker import versions
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.resuming import checksum_of
@@ -129,11 +129,11 @@ def state_of(file: Path) -> FileState:
 
 
 def key_of(*facts: Any) -> str:
-    """Make a key of facts that JSON can hold, and of the code: what rows become is decided by all of it.
+    """Make a key of facts that JSON can hold, and of the code and what it rests on: all of it decides what rows become.
 
     Examples
     --------
     >>> key_of({"a": 1}) == key_of({"a": 1}), key_of({"a": 1}) == key_of({"a": 2})
     (True, False)
     """
-    return hashlib.sha256(json.dumps([revision(), *facts], sort_keys=True).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([versions(), *facts], sort_keys=True).encode()).hexdigest()[:24]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from verirec.data.cells import Positions
 from verirec.data.feedback_log import FeedbackLog
-from verirec.data.parts import parts_of
-from verirec.estimation.cell_losses import CellLosses
+from verirec.estimation.cell_losses import CellLosses, of_both
 from verirec.estimation.inputs import AnyNoise, KnownNoise
 from verirec.estimation.intervals import Estimate, EstimateRange
 from verirec.estimation.survey.delta import NAME as BY_DELTA
@@ -27,7 +26,6 @@ from verirec.nuisance.noise_rates import AuditedRows
 from verirec.nuisance.ordinal_model import LevelProbabilities, ReachedProbabilities, fit_labels
 from verirec.nuisance.surveys import SurveySample
 from verirec.randomness import SAMPLE_STREAM
-from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +66,7 @@ class LossDifference:
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Subtract."""
-        return _of_both(np.subtract, self.first.of_rows(users, items), self.second.of_rows(users, items))
+        return of_both(np.subtract, self.first.of_rows(users, items), self.second.of_rows(users, items))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,25 +82,11 @@ class ScaledDifference(LossDifference):
 
     def of_rows(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Subtract."""
-        return _of_both(self._weighed, self.first.of_rows(users, items), self.second.of_rows(users, items))
+        return of_both(self._weighed, self.first.of_rows(users, items), self.second.of_rows(users, items))
 
     def _weighed(self, one: Array, two: Array) -> Array:
         a, b = self.factors
         return a * one - b * two
-
-
-def _of_both(
-    function: Callable[[Array, Array], Array], one: tuple[Array, Array], two: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    """Apply a function to both kinds of losses of rows, as many as a log has, part by part."""
-
-    def applied(first: Array, second: Array) -> Array:
-        whole = long_array(first.shape, np.result_type(first, second))
-        for at in parts_of(first.shape[-1]):
-            whole[..., at] = function(first[..., at], second[..., at])
-        return whole
-
-    return applied(one[0], two[0]), applied(one[1], two[1])
 
 
 class Judged(NamedTuple):
