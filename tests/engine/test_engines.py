@@ -204,6 +204,7 @@ def test_a_ray_address_that_does_not_answer_is_said_at_once():
     for address, told in (
         (f"127.0.0.1:{port}", "no Ray cluster answers at"),
         ("nowhere", "a Ray address is HOST:PORT"),
+        ("127.0.0.1:²", "a Ray address is HOST:PORT"),
     ):
         with pytest.raises(EngineError, match=f"^{told}"):
             Ray(address)._connect(pytest.importorskip("ray"))

@@ -293,7 +293,7 @@ def _knock(address: str) -> None:
     if address in ("auto", "local"):
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdecimal()):
         raise EngineError(f"a Ray address is HOST:PORT, such as ray:10.0.0.1:6379; got {address!r}")
     try:
         with socket.create_connection((host, int(port)), timeout=_ANSWER) as connection:

@@ -12,7 +12,7 @@ import pytest
 import verirec as vr
 from verirec.data.prepared import prepare as preparing
 from verirec.data.prepared.workplace import Workplace
-from verirec.exceptions import DroppedRowsWarning, FileFormatError, ParameterError, ReusedWorkWarning
+from verirec.exceptions import DroppedRowsWarning, FileFormatError, LabelError, ParameterError, ReusedWorkWarning
 
 
 def test_lines_that_were_left_out_are_counted_again_after_a_stop(tmp_path, monkeypatch):
@@ -184,3 +184,38 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_nothing_of_it_is_us
     log = vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4))
     assert log.user_ids.ids().tolist() == [3]
     assert log.labels.tolist() == [0, 1]
+
+
+def test_a_file_that_has_its_size_and_time_again_is_another_one(tmp_path, monkeypatch):
+    """Neither parts nor a log in the cache are of what it was before."""
+    monkeypatch.setenv("VERIREC_CACHE", str(tmp_path / "cache"))
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
+    known = file.stat()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(preparing.Steps, "by_user", stop)
+        with pytest.raises(KeyboardInterrupt):
+            vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    assert vr.scan_log(file, positive_from=4).labels.tolist() == [1, 0, 1]
+    ratings(file, [(1, 1, 1), (1, 2, 5), (2, 1, 4)])
+    os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (known.st_size, known.st_mtime_ns)
+    assert vr.scan_log(vr.prepare_log(file, tmp_path / "log", positive_from=4)).labels.tolist() == [0, 1, 1]
+    assert vr.scan_log(file, positive_from=4).labels.tolist() == [0, 1, 1]
+
+
+def test_a_mistake_leaves_no_hidden_folder(tmp_path):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, "five"), (1, 2, 5)])
+    with pytest.raises(LabelError):
+        vr.prepare_log(file, tmp_path / "log", positive_from=4)
+    assert [one.name for one in tmp_path.iterdir()] == ["ratings.csv"]
+
+
+def test_a_link_that_leads_nowhere_is_taken(tmp_path):
+    file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1)])
+    (tmp_path / "log").symlink_to(tmp_path / "gone")
+    with pytest.raises(ParameterError, match="is there already"):
+        vr.prepare_log(file, tmp_path / "log", positive_from=4)

@@ -8,7 +8,7 @@ import pytest
 
 import verirec as vr
 from refusals import check_refusal
-from verirec.data.prepared.workplace import sole_preparer
+from verirec.data.prepared.workplace import Workplace, sole_preparer
 from verirec.exceptions import ParameterError
 
 
@@ -45,3 +45,10 @@ def test_who_scans_the_same_files_waits_and_takes_what_was_prepared(ratings, tmp
         assert found.result(timeout=60).folder == folder
     assert folder.stat().st_ino == made
     assert [one.name for one in folder.parent.iterdir()] == [folder.name]
+
+
+def test_the_place_stays_held_when_the_work_begins(tmp_path):
+    with sole_preparer(tmp_path / "log"):
+        Workplace(tmp_path / "log", f"{7:024x}")
+        check_refusal(lambda: sole_preparer(tmp_path / "log").__enter__(), ParameterError, "another run is writing")
+    assert not (tmp_path / ".log.parts").exists()

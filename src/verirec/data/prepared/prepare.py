@@ -94,7 +94,7 @@ def prepare_held(files: list[Path], place: Path, settings: Settings, form: TextF
     sources = Sources.of(files, settings.roles, form)
     made_from = {"files": [file_identity(file) for file in files], "settings": settings.said(), "text": _said(form)}
     rows = int(np.clip(memory // _BYTES_A_ROW, _LEAST_ROWS, _MOST_ROWS))
-    work = Workplace(place, key_of(made_from, rows))
+    work = Workplace(place, key_of(made_from, [seen[file] for file in files], rows))
     needed = _bytes_needed(sources)
     refuse_lack_of_room(place, needed, sum(file.stat().st_size for file in work.folder.rglob("*") if file.is_file()))
     limit_memory(memory)

@@ -16,7 +16,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.prepared.opening import PreparedLog, is_prepared, refuse_other_settings
 from verirec.data.prepared.prepare import prepare_held
 from verirec.data.prepared.removal import A_KEY, remove_rests, remove_whole
-from verirec.data.prepared.settings import Settings, file_identity, key_of
+from verirec.data.prepared.settings import Settings, file_identity, key_of, state_of
 from verirec.data.prepared.sources import found_files
 from verirec.data.prepared.workplace import sole_preparer
 from verirec.data.tables import LogOptions
@@ -82,7 +82,8 @@ def scan_log(
         return PreparedLog.of(Path(paths))
     files = found_files(paths)
     text = [*map(str, (delimiter, columns, encoding))]
-    key = key_of([file_identity(file) for file in files if file.is_file()], settings.said(), text)
+    known = [(file_identity(file), state_of(file)) for file in files if file.is_file()]
+    key = key_of(known, settings.said(), text)
     folder = logs / key
     log = _opened(folder)
     if log is not None:

@@ -117,10 +117,7 @@ def file_identity(file: Path) -> dict[str, Any]:
 
 
 def state_of(file: Path) -> FileState:
-    """Tell a file from one that was changed meanwhile, even if that has its size and time again; `None` if it is gone.
-
-    Not for another day: a copy, or other permissions, are no other file.
-    """
+    """Tell a file from one that was changed since, even if that has its size and time again; `None` if it is gone."""
     try:
         known = file.stat()
     except OSError:

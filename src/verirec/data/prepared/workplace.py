@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -72,14 +73,22 @@ class Workplace:
 
 
 def _remove_works(root: Path, *, but: Path | None = None) -> None:
-    """Remove what is under a key, and nothing else that somebody may have there; the folder with it, if it is empty."""
+    """Remove what is under a key, and nothing else that somebody may have there; not the folder, which is locked."""
     remove_rests(root)
     for other in list(root.glob("*")):
         if other != but and A_KEY.fullmatch(other.name):
             with suppress(OSError):
                 remove_whole(other)
-    with suppress(OSError):
-        root.rmdir()
+
+
+def _remove_unfinished(root: Path) -> None:
+    """Remove what is no part, and the folders that are left without any: after a user's mistake nothing stays."""
+    for unfinished in list(root.glob("*/*.tmp")):
+        if A_KEY.fullmatch(unfinished.parent.name):
+            shutil.rmtree(unfinished, ignore_errors=True)
+    for folder in (*root.glob("*"), root):
+        with suppress(OSError):  # Parts are in it, or it is gone.
+            folder.rmdir()
 
 
 def _root(out: Path) -> Path:
@@ -94,8 +103,7 @@ def sole_preparer(out: Path, *, wait: bool = False) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # Parts are in it, or it is gone.
-                _root(out).rmdir()
+            _remove_unfinished(_root(out))
 
 
 def refuse_taken(out: Path) -> None:
@@ -103,7 +111,7 @@ def refuse_taken(out: Path) -> None:
 
     To be called by the sole preparer.
     """
-    if out.exists():
+    if os.path.lexists(out):
         if (out / "log.json").is_file():  # Anything else may be there by mistake, and the parts still be wanted.
             _remove_works(_root(out))
         raise ParameterError(f"{short(str(out), max=300)} is there already: remove it, or name another folder")
