@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from held import held
+from held import HALF_A_NUMBER, held, held_a_row
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
 from verirec.data.cells import CellValues
@@ -179,6 +179,17 @@ def test_a_model_is_asked_about_the_same_pairs_at_once_on_every_engine(parallel,
     with running_on(Elsewhere()):
         there = losses.of_rows(*pairs_of(20 * SHORT + 5))
     assert [one.tobytes() for one in here] == [one.tobytes() for one in there]
+
+
+def test_what_comes_from_workers_is_not_held_as_long_as_the_log(in_small_parts):
+    def work(log):
+        random = np.random.default_rng(0)
+        factors = vr.Factors(*(random.normal(size=(size, 4)) for size in log.shape))
+        losses = CellLosses(as_predictions(factors, *log.shape), get_loss("log"))
+        return lambda: losses.of_rows(log.users, log.items)
+
+    with running_on(Elsewhere()):
+        assert held_a_row(work) < HALF_A_NUMBER
 
 
 def log_of(length):

@@ -161,9 +161,12 @@ class CellLosses:
         return negative, difference
 
     def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
-        parts = [(users[part], items[part]) for part in parts_of(len(users), size=_SENT)]
-        found = list(engine.map(lambda pairs: self._by_parts(*pairs), parts))
-        negative, difference = (np.concatenate(side, axis=-1) for side in zip(*found, strict=True))
+        runs = list(parts_of(len(users), size=_SENT))
+        negative, difference = long_array(len(users)), long_array((*self.columns, len(users)))
+        # One by one, so that few replies wait for those before them.
+        found = engine.map(lambda pairs: self._by_parts(*pairs), [(users[at], items[at]) for at in runs], singly=True)
+        for at, (of_negative, of_difference) in zip(runs, found, strict=True):
+            negative[at], difference[..., at] = of_negative, of_difference
         return negative, difference
 
     def of_labels(self, log: FeedbackLog) -> Array:
