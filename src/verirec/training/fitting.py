@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from verirec.data.parts import counts
 from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
@@ -256,8 +256,8 @@ def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, r
     for parameter in (one for model in trained.values() for one in model.parameters()):
         parameter.grad, parameter.data = None, parameter.data.contiguous()
     cold = (
-        np.bincount(data.log.users, minlength=log.n_users) == 0,
-        np.bincount(data.log.items, minlength=log.n_items) == 0,
+        counts(data.log.users, log.n_users) == 0,
+        counts(data.log.items, log.n_items) == 0,
     )
     model, head = prepared.head.trained(trained["prediction"])
     return Fit(Recommender.of(model, log, cold, rates, report, head), trained)
