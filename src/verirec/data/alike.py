@@ -107,9 +107,10 @@ def _grouped(users: npt.NDArray[np.integer], items: npt.NDArray[np.integer], n_u
     smallest = _smallest_items(items, starts)
     popularity = counts(items, int(items.max()) + 1)
     around = totals_of(users, lambda at: popularity[items[at]], n_users)[active]
-    kept = _verified(_candidates(smallest), smallest, rows[active].astype(np.float64), around)
-    first = np.arange(len(active))
-    np.minimum.at(first, kept[1], kept[0])
+    first, own, (one, two) = np.arange(len(active)), rows[active].astype(np.float64), _candidates(smallest)
+    for at in parts_of(len(one), size=SHORT):  # There may be several for each user.
+        kept = _verified((one[at], two[at]), smallest, own, around)
+        np.minimum.at(first, kept[1], kept[0])
     # Twice, and no further: users who are each like the next need not be like the last.
     group[active] = active[first[first]]
     return Alike(np.unique(group, return_inverse=True)[1], rows)
