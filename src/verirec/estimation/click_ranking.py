@@ -23,14 +23,13 @@ import numpy.typing as npt
 from verirec.adapters.adapt import adapted
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import checked_log
-from verirec.data.pair_keys import pairs_of
 from verirec.data.parts import counts, parts_of, totals, totals_of
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.bounded import within_range
 from verirec.estimation.intervals import Estimate, checked_confidence
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.results import Estimates
-from verirec.estimation.survey.target import Target, excluded_keys
+from verirec.estimation.survey.target import Target
 from verirec.estimation.survey.tops import RankedTarget
 from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, warn_caller
 from verirec.metrics.ranking import checked_depths
@@ -122,7 +121,7 @@ def estimate_click_ranking(
     judges = target.holds(log.users, log.items)
     if int(judges.sum()) < 2:
         raise EmptyLogError(f"an estimate needs at least 2 clicks that exclude leaves; it leaves {int(judges.sum())}")
-    clicks = _Clicks.of(those(log.users, judges), those(log.items, judges), exclude, log.shape)
+    clicks = _Clicks.of(those(log.users, judges), those(log.items, judges), target)
     clicks.refuse_one_user()
     clicks.warn_of_rare_items(power)
     places = RankedTarget(values, target, max(depths)).places(clicks.users, clicks.items)
@@ -181,10 +180,10 @@ class _Clicks:
     n_users: int
 
     @classmethod
-    def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], exclude: Any, shape: tuple[int, int]) -> _Clicks:
-        others = pairs_of(excluded_keys(exclude, shape), shape[1])
-        popularity = counts(items, shape[1]) + counts(others[1], shape[1])
-        return cls(users, items, *others, popularity.astype(np.float64), shape[0])
+    def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], target: Target) -> _Clicks:
+        others, (n_users, n_items) = target.pairs_left_out, target.shape
+        popularity = counts(items, n_items) + counts(others[1], n_items)
+        return cls(users, items, *others, popularity.astype(np.float64), n_users)
 
     def refuse_one_user(self) -> None:
         """Refuse clicks of one person: how people differ cannot be told."""

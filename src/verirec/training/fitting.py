@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from verirec.data.parts import counts
 from verirec.estimation.inputs import KnownNoise
 from verirec.exceptions import NoMinimumError, TrainingError
 from verirec.models import FactorModel, Model, build_model
@@ -252,12 +252,13 @@ def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, r
     """Keep the models and how they came about; optimisers and the rows' tensors are let go of."""
     data, log = prepared.data, prepared.log
     trained = {name: learner.model.cpu().eval() for name, learner in models.by_name.items()}
-    trained["prediction"].forget_cold(*(side.cpu() for side in data.cold))
+    cold_users, cold_items = (side.cpu() for side in data.cold)
+    trained["prediction"].forget_cold(cold_users, cold_items)
     for parameter in (one for model in trained.values() for one in model.parameters()):
         parameter.grad, parameter.data = None, parameter.data.contiguous()
     cold = (
-        counts(data.log.users, log.n_users) == 0,
-        counts(data.log.items, log.n_items) == 0,
+        np.isin(np.arange(log.n_users), cold_users.numpy()),
+        np.isin(np.arange(log.n_items), cold_items.numpy()),
     )
     model, head = prepared.head.trained(trained["prediction"])
     return Fit(Recommender.of(model, log, cold, rates, report, head), trained)
