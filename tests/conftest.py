@@ -72,7 +72,18 @@ def in_small_parts(limited, monkeypatch):
             importlib.import_module(module.name)
     for function in (parts.parts_of, parts.over_parts, parts.each_part):
         monkeypatch.setitem(function.__kwdefaults__, "size", _SHORT)
-    lengths = {"SHORT", "_PART", "_SHORT", "_TOTALLED", "_GLANCE", "MOST_ROWS", "GRID_SAMPLE"}
+    lengths = {
+        "SHORT",
+        "_PART",
+        "_SHORT",
+        "_TOTALLED",
+        "_GLANCE",
+        "MOST_ROWS",
+        "GRID_SAMPLE",
+        "WORTH_SENDING",
+        "_SENT",
+        "_GATHERED",
+    }
     for name, module in list(sys.modules.items()):
         if name.startswith("verirec."):
             for length in lengths & vars(module).keys():

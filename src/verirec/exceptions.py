@@ -8,18 +8,49 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 _LONGEST_MESSAGE: Final = 900
 """Characters of a message: a file's name may have thousands."""
 
 
+class Counted(NamedTuple):
+    """How many of some values are wrong, so that it can be told of several parts of them together.
+
+    Parameters
+    ----------
+    message
+        With `{wrong}`, `{of}` and, where it is told, `{place}` in it.
+    wrong, of
+        How many, of how many.
+    place
+        Where the first one is.
+    """
+
+    message: str
+    wrong: int
+    of: int
+    place: int = 0
+
+    def __str__(self) -> str:
+        return self.message.format(wrong=f"{self.wrong:,}", of=f"{self.of:,}", place=self.place)
+
+
 class VerirecError(Exception):
     """Base of every error that verirec raises on purpose; its message is one line, whatever the values in it show."""
+
+    counted: Counted | None = None
 
     def __init__(self, message: str = "") -> None:
         line = " ".join(map(str.strip, message.splitlines()))
         super().__init__(line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}...")
+
+    @classmethod
+    def counting(cls, counted: Counted) -> Self:
+        """Make an error that can be told of several parts together: see `verirec.data.cells.recount`."""
+        error = cls(str(counted))
+        error.counted = counted
+        return error
 
 
 class ParameterError(VerirecError, ValueError):

@@ -265,6 +265,22 @@ def those(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[
     return found
 
 
+def joined(*arrays: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Put flat arrays of one type one after the other, as `numpy.concatenate` does.
+
+    Examples
+    --------
+    >>> joined(np.array([3, 4]), np.array([5])).tolist()
+    [3, 4, 5]
+    """
+    found = long_array(sum(map(len, arrays)), arrays[0].dtype)
+    start = 0
+    for one in arrays:
+        found[start : start + len(one)] = one
+        start += len(one)
+    return found
+
+
 def rows_where(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return the numbers of the entries that a mask names, as `numpy.flatnonzero` does.
 

@@ -13,7 +13,7 @@ import verirec as vr
 from refusals import check_refusal
 from verirec.assessment import assess
 from verirec.assessment.level_bounds import LevelBounds
-from verirec.estimation.range_ends import RangeEnds
+from verirec.estimation.range_ends import PairEnds
 from verirec.exceptions import ParameterError, ReusedWorkWarning
 from verirec.nuisance.label_model import LabelModel
 from verirec.nuisance.noise_rates import AuditTransitionMatrix
@@ -91,9 +91,9 @@ def test_stopped_early_or_late_it_finds_the_same(kind, tmp_path, monkeypatch):
 
 
 def test_what_is_finished_is_not_worked_out_again(tmp_path, monkeypatch):
-    fits, walks, fit, ends = [], [], LabelModel.fit, RangeEnds.ends
+    fits, walks, fit, ends = [], [], LabelModel.fit, PairEnds.of
     monkeypatch.setattr(LabelModel, "fit", lambda *given: fits.append(1) or fit(*given))
-    monkeypatch.setattr(RangeEnds, "ends", lambda *given: walks.append(1) or ends(*given))
+    monkeypatch.setattr(PairEnds, "of", lambda *given: walks.append(1) or ends(*given))
     wanted = found_in({})
     whole, run = (len(fits), len(walks)), partial(found_in, {}, checkpoint=tmp_path / "work")
     done = []

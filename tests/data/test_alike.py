@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
+from held import HALF_A_NUMBER, held_a_row
 from verirec.data.alike import alike_users, copies_of_rows
 
 
@@ -57,3 +58,15 @@ def test_the_order_of_rows_does_not_matter():
     log = log_of(np.repeat(drawn((50, 200), 0.1), 2, axis=0))
     shuffled = log.select(np.random.default_rng(3).permutation(len(log)))
     assert alike_users(shuffled).group.tolist() == alike_users(log).group.tolist()
+
+
+def test_parts_of_the_rows_tell_what_all_do(monkeypatch):
+    log = log_of(np.repeat(drawn((100, 200), 0.1), 2, axis=0) & drawn((200, 200), 0.95, 1))
+    whole = alike_users(log)
+    monkeypatch.setattr("verirec.data.alike.SHORT", 7)
+    assert alike_users(log).group.tolist() == whole.group.tolist()
+    assert whole.copies() > 1.5
+
+
+def test_who_is_alike_is_not_told_by_all_rows_at_once(in_small_parts):
+    assert held_a_row(lambda log: lambda: alike_users(log)) < HALF_A_NUMBER

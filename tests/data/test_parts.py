@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,28 @@ def test_pairs_that_have_no_value_are_counted_over_all_pairs():
     values = as_predictions(([0], [0], [0.5]), 500, 2)
     with pytest.raises(PredictionError, match=r"do not cover 199,600 of the 200,000 pairs"):
         values.at(users, np.zeros(200_000, np.int32))
+
+
+def test_where_the_first_wrong_value_is_is_told_of_all_pairs():
+    values = as_predictions(lambda users, items: np.where(users >= 490, np.nan, 0.5), 500, 400)
+    users = np.repeat(np.arange(500), 400)
+    with pytest.raises(PredictionError, match=r"; 4,000 of 200,000 are not \(first: the one at \[196000\]\)") as caught:
+        values.at(users, np.tile(np.arange(400), 500))
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_pairs_that_have_no_value_are_not_counted_all_at_once(in_small_parts):
+    def looking(log):
+        half = log.users < 100
+        given = as_predictions((log.users[half], log.items[half], np.ones(half.sum())), *log.shape)
+
+        def refused():
+            with pytest.raises(PredictionError, match="do not cover"):
+                given.at(log.users, log.items)
+
+        return refused
+
+    assert held_a_row(looking) < HALF_A_NUMBER
 
 
 class Wide(CellValues):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
-from held import held
+from held import HALF_A_NUMBER, held, held_a_row
 from plain_formulas.inaccuracy import LOSSES
 from refusals import check_refusal
 from verirec.data.cells import CellValues
@@ -181,6 +181,17 @@ def test_a_model_is_asked_about_the_same_pairs_at_once_on_every_engine(parallel,
     assert [one.tobytes() for one in here] == [one.tobytes() for one in there]
 
 
+def test_what_comes_from_workers_is_not_held_as_long_as_the_log(in_small_parts):
+    def work(log):
+        random = np.random.default_rng(0)
+        factors = vr.Factors(*(random.normal(size=(size, 4)) for size in log.shape))
+        losses = CellLosses(as_predictions(factors, *log.shape), get_loss("log"))
+        return lambda: losses.of_rows(log.users, log.items)
+
+    with running_on(Elsewhere()):
+        assert held_a_row(work) < HALF_A_NUMBER
+
+
 def log_of(length):
     users, items = pairs_of(length)
     return vr.FeedbackLog.from_arrays(users, items, 1 + items % 3, n_users=1_000, n_items=2_000, levels=(1, 2, 3))
@@ -229,3 +240,32 @@ def test_wrong_predictions_are_counted_among_all_pairs_where_a_model_is_asked_pa
 
     losses = CellLosses(as_predictions(predicted, 1_000, 2_000), get_loss("log"))
     check_refusal(lambda: losses.of_rows(*pairs_of(200_000)), PredictionError, told)
+
+
+def identical(users, items):
+    return np.full(len(users), 7.0)
+
+
+def lacking(users, items):
+    return np.where((users % 60 == 3) & (items == 7), np.nan, 0.5)
+
+
+@pytest.mark.parametrize("predicted", [identical, lacking], ids=["scores", "none for some pairs"])
+@pytest.mark.parametrize(("loss", "clip"), [("log", None), ("squared", 0.1)])
+def test_what_is_wrong_is_not_counted_over_all_rows_at_once(predicted, loss, clip, in_small_parts):
+    def work(log):
+        losses = CellLosses(as_predictions(predicted, *log.shape), get_loss(loss), clip=clip)
+
+        def refused():
+            with pytest.raises(PredictionError):
+                losses.of_rows(log.users, log.items)
+
+        return refused
+
+    assert held_a_row(work) < HALF_A_NUMBER
+
+
+def test_how_far_scores_go_is_told_of_all_parts():
+    scores = as_predictions(lambda users, items: np.where(users > 0, 2.0 + users, 0.5), 1_000, 2_000)
+    losses = CellLosses(scores, get_loss("log"), clip=1e-6)
+    check_refusal(lambda: losses.of_rows(*pairs_of(200_000)), PredictionError, "go from 0.5 to 101; these look like")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import verirec as vr
+from held import HALF_A_NUMBER, held_a_row
 from refusals import check_refusal
 from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, ParameterError, SurveyError, SurveyWarning
 from verirec.nuisance.click_model import clicks_only, fit_clicks
@@ -235,6 +236,24 @@ def test_rankings_hold_the_truth_where_the_assumption_does():
     cover = [np.mean([low <= truth <= high for low, high in ends]) for ends in (held, naive)]
     assert 0.95 - 0.04 <= cover[0] <= 0.95 + 0.04
     assert cover[1] < 0.5
+
+
+@pytest.mark.parametrize("average", ["pairs", "users"])
+@pytest.mark.parametrize("trained", [False, True])
+def test_clicks_are_not_held_as_long_as_the_log(average, trained, in_small_parts, monkeypatch):
+    # Of the pairs of a block, some are left out: blocks are to be shorter than the log.
+    monkeypatch.setattr("verirec.estimation.survey.tops.BLOCK_CELLS", 1 << 13)
+
+    def scores(users, items):  # No threads ask a function: how many blocks are there at once is the same each time.
+        return np.sin(users * 7.0 + items)
+
+    def work(log):
+        clicks = log.with_labels(np.ones(len(log), int))
+        even = np.arange(len(log)) % 2 == 0
+        own, others = (clicks.select(even), clicks.select(~even)) if trained else (clicks, None)
+        return lambda: vr.estimate_click_ranking(scores, own, exclude=others, average=average)
+
+    assert held_a_row(work) < HALF_A_NUMBER
 
 
 def test_an_estimate_says_what_it_assumes(log, sharp):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import verirec as vr
+from held import HALF_A_NUMBER, held_a_row
+from verirec.estimation import overlap
 from verirec.estimation.overlap import reach_of
 from verirec.estimation.rows import LoggedPairs
 from verirec.exceptions import OverlapWarning
@@ -93,3 +95,49 @@ def test_rows_alone_tell_what_is_missing_of_all_pairs():
     )
     assert not rare[users, items].any()
     assert reach_of(LoggedPairs(own, vr.LoggedPropensity(own))).coverage < 0.5
+
+
+def with_own(log, of_rows):
+    given = {
+        "n_users": log.n_users,
+        "n_items": log.n_items,
+        "propensities": of_rows(np.random.default_rng(1), len(log)),
+    }
+    return vr.FeedbackLog.from_arrays(log.users, log.items, log.labels, **given)
+
+
+OWN = {
+    "any": lambda random, rows: random.uniform(0.05, 1, rows),
+    "skewed": lambda random, rows: np.exp(-random.exponential(2, rows)),
+    "few rare ones": lambda random, rows: np.where(random.random(rows) < 1e-3, 1e-3, 0.5),
+    "two": lambda random, rows: np.where(random.random(rows) < 0.5, 0.1, 0.7),
+    "one": lambda random, rows: np.full(rows, 0.25),
+}
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("floor", [0.0, 0.02])
+def test_classes_of_rows_tell_what_all_rows_do(own, floor, monkeypatch):
+    users, items = np.divmod(np.arange(40_000), 400)
+    log = with_own(vr.FeedbackLog.from_arrays(users, items, users % 2, n_users=200, n_items=400), own)
+    pairs = LoggedPairs(log, vr.LoggedPropensity(log, floor=floor))
+    exact = reach_of(pairs)
+    monkeypatch.setattr(overlap, "MOST_ROWS", 1_000)
+    monkeypatch.setattr(overlap, "SAMPLE", 2_000)
+    found = reach_of(pairs)
+    assert found.coverage == pytest.approx(exact.coverage, abs=1e-6)
+    assert found.share == pytest.approx(exact.share, rel=0.1)
+    assert found.rows == pytest.approx(exact.rows, rel=0.1)
+
+
+def test_how_far_a_log_reaches_by_its_own_propensities_is_not_told_by_all_rows_at_once(in_small_parts, monkeypatch):
+    monkeypatch.setattr(overlap, "SAMPLE", 8_192)
+    monkeypatch.setattr(overlap, "_PIECES", 1)
+
+    def work(log):
+        own = with_own(log, OWN["any"])
+        pairs = LoggedPairs(own, vr.LoggedPropensity(own))
+        _ = pairs.p, pairs.weights
+        return lambda: reach_of(pairs)
+
+    assert held_a_row(work) < HALF_A_NUMBER

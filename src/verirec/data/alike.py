@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 from verirec.data.feedback_log import FeedbackLog
+from verirec.data.parts import SHORT, counts, parts_of, totals_of
 from verirec.scratch import each, rows_where
 
 Array = npt.NDArray[np.float64]
@@ -96,34 +97,39 @@ def copies_of_rows(log: FeedbackLog, most_rows: int = 50_000) -> float:
 
 
 def _grouped(users: npt.NDArray[np.integer], items: npt.NDArray[np.integer], n_users: int) -> Alike:
-    counts = np.bincount(users, minlength=n_users)
+    """Group the users of rows, which are in the order of these; part by part, as rows may be many."""
+    rows = counts(users, n_users)
     group = np.arange(n_users)
-    if (counts >= FEWEST_ROWS).sum() < 2:
-        return Alike(group, counts)
-    order = np.argsort(users, kind="stable") if (np.diff(users) < 0).any() else slice(None)
-    users, items = users[order], items[order]
-    smallest = _smallest_items(items, np.flatnonzero(np.diff(users, prepend=-1)))
-    active = np.flatnonzero(counts)
-    popularity = np.bincount(items)
-    around = np.bincount(users, popularity[items], n_users)[active].astype(np.float64)
-    kept = _verified(_candidates(smallest), smallest, counts[active].astype(np.float64), around)
-    first = np.arange(len(active))
-    np.minimum.at(first, kept[1], kept[0])
+    if (rows >= FEWEST_ROWS).sum() < 2:
+        return Alike(group, rows)
+    active = np.flatnonzero(rows)
+    starts = np.cumsum(rows[active]) - rows[active]
+    smallest = _smallest_items(items, starts)
+    popularity = counts(items, int(items.max()) + 1)
+    around = totals_of(users, lambda at: popularity[items[at]], n_users)[active]
+    first, own, (one, two) = np.arange(len(active)), rows[active].astype(np.float64), _candidates(smallest)
+    for at in parts_of(len(one), size=SHORT):  # There may be several for each user.
+        kept = _verified((one[at], two[at]), smallest, own, around)
+        np.minimum.at(first, kept[1], kept[0])
     # Twice, and no further: users who are each like the next need not be like the last.
     group[active] = active[first[first]]
-    return Alike(np.unique(group, return_inverse=True)[1], counts)
+    return Alike(np.unique(group, return_inverse=True)[1], rows)
 
 
 def _smallest_items(items: npt.NDArray[np.integer], starts: Positions) -> npt.NDArray[np.uint64]:
     """Return the smallest item of each user in so many random orders, shape (orders, users); rows are by user."""
     factors = np.random.default_rng(1).integers(2**62, 2**63, (_BANDS * _IN_A_BAND, 2), dtype=np.uint64) | np.uint64(1)
-    found = np.empty((len(factors), len(starts)), np.uint64)
-    for one, (factor, shift) in zip(found, factors, strict=True):
-        mixed = (items.astype(np.uint64) + shift) * _MIXED
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= factor
-        mixed >>= np.uint64(20)
-        np.minimum.reduceat(mixed, starts, out=one)
+    found = np.full((len(factors), len(starts)), np.iinfo(np.uint64).max, np.uint64)
+    for at in parts_of(len(items), size=SHORT):
+        # The first of a part's users may have begun before it, and the last end after it.
+        whose = slice(np.searchsorted(starts, at.start, side="right") - 1, np.searchsorted(starts, at.stop))
+        own, begin = items[at].astype(np.uint64), np.maximum(starts[whose] - at.start, 0)
+        for one, (factor, shift) in zip(found[:, whose], factors, strict=True):
+            mixed = (own + shift) * _MIXED
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= factor
+            mixed >>= np.uint64(20)
+            np.minimum(one, np.minimum.reduceat(mixed, begin), out=one)
     return found
 
 

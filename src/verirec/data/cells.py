@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -62,8 +63,7 @@ class CellValues(ABC):
         try:
             return looked_up(lambda at: self.cells(rows[at], columns[at]), len(rows), parallel=self.parallel)
         except VerirecError:
-            # What is wrong is counted over all pairs, not over those of a part.
-            self.cells(rows, columns)
+            recount(lambda at: self.cells(rows[at], columns[at]), len(rows))
             raise
 
     def block(self, users: npt.ArrayLike, items: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -139,6 +139,28 @@ def _products(vectors: npt.NDArray[Any], other: npt.NDArray[np.float64]) -> npt.
     for part in parts_of(len(vectors), size=_GATHERED):
         found[part] = vectors[part].astype(np.float64) @ other
     return found
+
+
+def recount(function: Callable[[slice], Any], length: int) -> None:
+    """Raise what a function raises of parts of some pairs, with how many are wrong of all rather than of one part.
+
+    Part by part, as nothing of the pairs' length need fit in memory.
+    """
+    kind, told, wrong = VerirecError, None, 0
+    for at in parts_of(length, size=_GATHERED):
+        try:
+            function(at)
+        except VerirecError as error:
+            counted = error.counted
+            if counted is None:
+                raise
+            if told is None:
+                # There may be several values a pair.
+                of = counted.of * length // (at.stop - at.start)
+                kind, told = type(error), counted._replace(of=of, place=at.start + counted.place)
+            wrong += counted.wrong
+    if told is not None:
+        raise kind.counting(told._replace(wrong=wrong)) from None
 
 
 IDS_HINT: Final = (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from verirec.data.cells import Positions, cell_keys
-from verirec.scratch import each, long_array, those
+from verirec.scratch import each, joined, long_array, those
 
 Keys = npt.NDArray[np.int64]
 NO_PAIRS: Keys = np.empty(0, np.int64)
@@ -36,11 +36,7 @@ def union(*parts: Keys) -> Keys:
     """
     if len(parts) == 1 and _new(parts[0]).all():
         return parts[0]
-    whole = long_array(sum(len(one) for one in parts), np.int64)
-    start = 0
-    for one in parts:
-        whole[start : start + len(one)] = one
-        start += len(one)
+    whole = joined(NO_PAIRS, *parts)
     # In place: another array of their length would be in memory.
     whole.sort()
     new = _new(whole)

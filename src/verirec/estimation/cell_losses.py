@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.cells import CellValues, Positions
+from verirec.data.cells import CellValues, Positions, recount
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.grid import WORTH_SENDING, Grid
 from verirec.data.parts import SHORT, filled, mean_of, parts_of
 from verirec.data.predictions import LinkedFactors
-from verirec.engine import Engine, current_engine
+from verirec.engine import Engine, Serial, current_engine, running_on
 from verirec.exceptions import PredictionError
 from verirec.losses import LevelLoss, Loss, errors_of
 from verirec.scratch import each, long_array
@@ -125,7 +125,9 @@ class CellLosses:
         """
         if self.clip is None:
             grid = Grid(self.predictions.shape)
-            self.check(lambda: grid.map_cells(self.predictions.cells, parallel=False))
+            # Here, block after block: workers would send predictions of whole blocks.
+            with running_on(Serial()):
+                self.check(lambda: grid.map_cells(self.predictions.cells, parallel=False))
 
     def check(self, values: Callable[[], Iterable[Array]]) -> None:
         """Raise as `check_grid` does, with what to do about it; `values` gives the predictions, twice if need be."""
@@ -161,9 +163,12 @@ class CellLosses:
         return negative, difference
 
     def _by_workers(self, users: Positions, items: Positions, engine: Engine) -> tuple[Array, Array]:
-        parts = [(users[part], items[part]) for part in parts_of(len(users), size=_SENT)]
-        found = list(engine.map(lambda pairs: self._by_parts(*pairs), parts))
-        negative, difference = (np.concatenate(side, axis=-1) for side in zip(*found, strict=True))
+        runs = list(parts_of(len(users), size=_SENT))
+        negative, difference = long_array(len(users)), long_array((*self.columns, len(users)))
+        # One by one, so that few replies wait for those before them.
+        found = engine.map(lambda pairs: self._by_parts(*pairs), [(users[at], items[at]) for at in runs], singly=True)
+        for at, (of_negative, of_difference) in zip(runs, found, strict=True):
+            negative[at], difference[..., at] = of_negative, of_difference
         return negative, difference
 
     def of_labels(self, log: FeedbackLog) -> Array:
@@ -178,12 +183,24 @@ class CellLosses:
                 return self._by_workers(users, items, engine)
             return self._by_parts(users, items)
         except PredictionError:
-            # What is wrong is counted over all pairs, not over those of a part.
-            values = self.clipped(self.predictions.cells(users, items))
-            if self.counts_grid:
-                self.check_grid()
-            self.check(lambda: [values])
+            self._recount(users, items)
             raise
+
+    def _recount(self, users: Positions, items: Positions) -> None:
+        """Raise for what is wrong of all of some pairs, not of those of a part; part by part nevertheless."""
+
+        def predicted(at: slice) -> Array:
+            return self.predictions.cells(users[at], items[at])
+
+        runs = list(parts_of(len(users), size=SHORT))
+        recount(predicted, len(users))
+        if self.clip is not None:
+            ends = [(np.fmin.reduce(part, axis=None), np.fmax.reduce(part, axis=None)) for part in map(predicted, runs)]
+            # The furthest out say whether these are probabilities at all.
+            self.clipped(np.array([min(low for low, _ in ends), max(high for _, high in ends)]))
+        if self.counts_grid:
+            self.check_grid()
+        self.check(lambda: (self.clipped(predicted(at)) for at in runs))
 
 
 def coin_losses(loss: Loss | LevelLoss, log: FeedbackLog) -> Array:

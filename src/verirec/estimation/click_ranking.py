@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -22,17 +23,18 @@ import numpy.typing as npt
 from verirec.adapters.adapt import adapted
 from verirec.checks import one_of, real_number
 from verirec.data.feedback_log import checked_log
-from verirec.data.parts import totals
+from verirec.data.parts import counts, parts_of, totals, totals_of
 from verirec.data.predictions import PredictionsLike, as_predictions
 from verirec.estimation.bounded import within_range
 from verirec.estimation.intervals import Estimate, checked_confidence
 from verirec.estimation.ranking_formulas import place_gains, shared_gains
 from verirec.estimation.results import Estimates
-from verirec.estimation.survey.target import Target, excluded_keys
+from verirec.estimation.survey.target import Target
 from verirec.estimation.survey.tops import RankedTarget
 from verirec.exceptions import EmptyLogError, LabelError, OverlapWarning, warn_caller
 from verirec.metrics.ranking import checked_depths
 from verirec.nuisance.click_model import clicks_only
+from verirec.scratch import each, joined, those
 
 if TYPE_CHECKING:
     from verirec.data.feedback_log import FeedbackLog
@@ -119,14 +121,14 @@ def estimate_click_ranking(
     judges = target.holds(log.users, log.items)
     if int(judges.sum()) < 2:
         raise EmptyLogError(f"an estimate needs at least 2 clicks that exclude leaves; it leaves {int(judges.sum())}")
-    clicks = _Clicks.of(log.users[judges], log.items[judges], exclude, log.shape)
+    clicks = _Clicks.of(those(log.users, judges), those(log.items, judges), target)
     clicks.refuse_one_user()
     clicks.warn_of_rare_items(power)
     places = RankedTarget(values, target, max(depths)).places(clicks.users, clicks.items)
     found: dict[str, Estimate] = {}
     for depth in depths:
         for metric, by_place in _gains(depth, patience, log.n_items).items():
-            gains = shared_gains(by_place, *places)
+            gains = each(partial(shared_gains, by_place), *places)
             for name, eta in ((metric, power), (f"naive-{metric}", 0.0)):
                 one = clicks.mean(gains, eta, level, by_user=average == "users", most=float(by_place.max()))
                 found[f"{name}@{depth}"] = within_range(one, float(by_place.max()))
@@ -166,6 +168,8 @@ class _Clicks:
         Of those that were trained on.
     popularity
         Clicks of each item, shape (n_items,).
+    n_users
+        Of the grid.
     """
 
     users: npt.NDArray[Any]
@@ -173,22 +177,27 @@ class _Clicks:
     other_users: npt.NDArray[Any]
     other_items: npt.NDArray[Any]
     popularity: Array
+    n_users: int
 
     @classmethod
-    def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], exclude: Any, shape: tuple[int, int]) -> _Clicks:
-        others = np.divmod(excluded_keys(exclude, shape), shape[1])
-        popularity = np.bincount(np.concatenate([items, others[1]]), minlength=shape[1]).astype(np.float64)
-        return cls(users, items, *others, popularity)
+    def of(cls, users: npt.NDArray[Any], items: npt.NDArray[Any], target: Target) -> _Clicks:
+        others, (n_users, n_items) = target.pairs_left_out, target.shape
+        popularity = counts(items, n_items) + counts(others[1], n_items)
+        return cls(users, items, *others, popularity.astype(np.float64), n_users)
 
     def refuse_one_user(self) -> None:
         """Refuse clicks of one person: how people differ cannot be told."""
-        if (self.users == self.users[0]).all():
+        if self.users.min() == self.users.max():
             raise EmptyLogError("an estimate needs clicks of at least 2 users; all that judge are of one")
+
+    def _weights(self, power: float) -> Array:
+        return each(lambda item: self.popularity[item] ** -power, self.items)
 
     def warn_of_rare_items(self, power: float) -> None:
         """Warn where much of the weight is on items whose popularity is hardly known."""
-        weights = self.popularity[self.items] ** -power
-        share = float(weights[self.popularity[self.items] < _FEW].sum() / weights.sum())
+        weights = self._weights(power)
+        rare = each(lambda item: self.popularity[item] < _FEW, self.items, dtype=bool)
+        share = float(those(weights, rare).sum() / weights.sum())
         if power > 0 and share > _THIN:
             warn_caller(
                 f"{share:.0%} of the weight is on items with fewer than {_FEW} clicks, of hardly known popularity: the "
@@ -198,27 +207,30 @@ class _Clicks:
 
     def mean(self, gains: Array, power: float, confidence: float, *, by_user: bool, most: float) -> Estimate:
         """Weigh the gains by popularity to a power, and sum what each click does to the mean over users."""
-        people, whose = np.unique(np.concatenate([self.users, self.other_users]), return_inverse=True)
-        own, n_items = whose[: len(self.users)], len(self.popularity)
-        weights = self.popularity[self.items] ** -power
-        judging = np.bincount(own, minlength=len(people)) > 0
+        users, items, n_users = self.users, self.items, self.n_users
+        of_user = counts(users, n_users)
+        groups = int(np.count_nonzero(of_user))
+        weights = self._weights(power)
         if by_user:
-            weights = weights / totals(own, weights, len(people))[own]
-        weights = weights / weights.sum()
+            whole = totals(users, weights, n_users)
+            weights = each(lambda weight, who: weight / whole[who], weights, users)
+        weights = each(np.divide, weights, float(weights.sum()))
         value = float(weights @ gains)
-        centre: Array | float = value
+        centre = np.full(n_users, value)
         if by_user:
-            centre = (totals(own, weights * gains, len(people)) * int(judging.sum()))[own]
-        influence = weights * (gains - value)
+            centre = totals_of(users, lambda at: weights[at] * gains[at], n_users) * groups
         # One more click of an item takes from the weight of all of its clicks.
-        taken = totals(self.items, weights * (gains - centre), n_items)
+        taken = totals_of(items, lambda at: weights[at] * (gains[at] - centre[users[at]]), len(self.popularity))
         taken *= power / np.maximum(self.popularity, 1)
-        every = np.concatenate([influence - taken[self.items], -taken[self.other_items]])
-        sums = totals(whose, every, len(people))
-        groups = int(judging.sum())
+        influence = each(lambda weight, gain, item: weight * (gain - value) - taken[item], weights, gains, items)
+        of_others = each(lambda item: -taken[item], self.other_items)
+        whose = joined(users, self.other_users)
+        sums = totals(whose, joined(influence, of_others), n_users)[counts(whose, n_users) > 0]
         size = 1 / float(weights @ weights)
         error = float(np.sqrt(sums @ sums * groups / (groups - 1)))
-        if min(np.count_nonzero(gains), np.count_nonzero(gains < most)) < _FEW:
+        some = sum(int(np.count_nonzero(gains[at])) for at in parts_of(len(gains)))
+        less = sum(int(np.count_nonzero(gains[at] < most)) for at in parts_of(len(gains)))
+        if min(some, less) < _FEW:
             error = max(error, _least_error(value, most, size))
         facts = {
             "clicks": len(self.users),

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.data.parts import SHORT, over_parts
+from verirec.data.parts import SHORT, each_part, over_parts
 from verirec.estimation.inputs import AnyNoise
 from verirec.estimation.rows import LoggedPairs
 from verirec.estimation.survey.target import Target
@@ -19,6 +19,12 @@ Array = npt.NDArray[np.float64]
 
 SAMPLE: Final = 100_000
 """Pairs that stand for all, at most."""
+MOST_ROWS: Final = 1_000_000
+"""Of longer logs, rows whose propensities are next to each other are taken together."""
+_AN_OCTAVE: Final = 256
+"""Classes between a propensity and twice of it: those of one differ by .3% at most."""
+_PIECES: Final = 32
+"""Of a class, at least, if it has so many rows: of rare ones, it is told to so many parts how many there are."""
 _TOO_LITTLE: Final = 0.93
 """Coverage of a 95% interval below which there is a warning: chosen on the worlds "chosen" of
 `benchmarks/tiny_propensities.py`, by 40 runs each."""
@@ -62,12 +68,45 @@ def _of_grid(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
 
 def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
     """Let each row stand for 1/p pairs; what is missing of all, beyond chance, is never logged."""
-    p = pairs.propensities.without_floor(pairs.log.users, pairs.log.items).astype(np.float64)
+    if len(pairs.log) <= MOST_ROWS:
+        p = _without_floor(pairs, slice(None))
+        used, counts = pairs.p, 1 / p
+    else:
+        p, used, counts = _of_classes(pairs)
     if pairs.by_level is not None:
-        return p, pairs.p, 1 / p  # By logged levels, which may be wrong: nothing is known to be missing.
+        return p, used, counts  # By logged levels, which may be wrong: nothing is known to be missing.
     missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * pairs.chance, 0.0)
     tiny = np.full(1, _ESTIMATED_ZERO)
-    return np.append(p, tiny), np.append(pairs.p, tiny), np.append(1 / p, missing)
+    return np.append(p, tiny), np.append(used, tiny), np.append(counts, missing)
+
+
+def _without_floor(pairs: LoggedPairs, at: slice) -> Array:
+    return pairs.propensities.without_floor(pairs.log.users[at], pairs.log.items[at]).astype(np.float64)
+
+
+def _of_classes(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
+    """Put rows of about the same propensity together, and let a few of each class stand for it.
+
+    Not every so-manieth row: what there is to warn of are few, and each of them counts. A class has the means of the
+    pairs that its rows stand for.
+    """
+    size = int(-_AN_OCTAVE * np.log2(_ESTIMATED_ZERO)) + 1
+    floored = pairs.p
+
+    def visit(at: slice) -> tuple[int, Array]:
+        p = _without_floor(pairs, at)
+        number = np.minimum(-_AN_OCTAVE * np.log2(p), size - 1).astype(np.int64)
+        first = int(number.min())
+        number -= first
+        return first, np.array([np.bincount(number, of) for of in (np.ones(len(p)), 1 / p, floored[at] / p)])
+
+    total = np.zeros((3, size))
+    for first, sums in each_part(visit, len(floored), parallel=pairs.propensities.parallel):
+        total[:, first : first + sums.shape[1]] += sums
+    rows, counts, of_used = total[:, total[0] > 0]
+    pieces = np.minimum(rows, np.maximum(rows * SAMPLE // len(floored), _PIECES)).astype(np.int64)
+    p, used = rows / counts, of_used / counts
+    return np.repeat(p, pieces), np.repeat(used, pieces), np.repeat(counts / pieces, pieces)
 
 
 def _free_of_noise(pairs: LoggedPairs, noise: AnyNoise) -> float:

@@ -33,6 +33,58 @@ _START: Final = np.array([0.0, 1.0, 0.0, 0.0])
 """One row's worth of belief in the label model as it is keeps (a, b, c, e) finite."""
 
 
+class Curve(NamedTuple):
+    """The square of d, in units of its size; it goes on flat beyond the rows' d, where no curve is known.
+
+    Parameters
+    ----------
+    scale
+        The size of d.
+    within
+        Its extremes among the rows.
+    """
+
+    scale: float
+    within: tuple[float, float]
+
+    def of(self, difference: Array) -> Array:
+        """Return it of pairs."""
+        return np.asarray((np.clip(difference, *self.within) / self.scale) ** 2)
+
+
+class PairEnds(NamedTuple):
+    """What ends of single pairs are made of: sent to workers, so nothing of the log's length.
+
+    Parameters
+    ----------
+    losses, selection
+        What they are ends of, and over what.
+    liked
+        The label model, as far as it is in x.
+    by_difference, by_square, curve
+        c and e, and what they are multiplied by.
+    """
+
+    losses: Losses
+    selection: SelectionRange
+    liked: LabelProbabilities
+    by_difference: float
+    by_square: float
+    curve: Curve
+
+    @np.errstate(over="ignore")
+    def of(self, users: Positions, items: Positions) -> list[Array]:
+        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
+        negative, difference = self.losses.cells(users, items)
+        odds = self.liked.cell_odds(users, items)
+        bent = self.by_difference / self.curve.scale * difference + self.by_square * self.curve.of(difference)
+        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
+        often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (self.selection.low, self.selection.high))
+        middle, change = negative + difference * often, difference * (rarely - often)
+        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
+        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
+
+
 @dataclass(frozen=True, eq=False)
 class LoggedLosses:
     """Both losses of the logged pairs, l(f, 0) and d = l(f, 1) - l(f, 0), shape (n,) each: one for all noise rates."""
@@ -53,18 +105,14 @@ class LoggedLosses:
         return total / max(len(self.difference), 1) or 1.0
 
     @cached_property
-    def _within(self) -> tuple[float, float]:
-        """The extremes of d among the rows, beyond which no curve is known."""
-        return float(self.difference.min()), float(self.difference.max())
-
-    def curve(self, difference: Array) -> Array:
-        """Return the square of d, which goes on flat beyond the rows'."""
-        return np.asarray((np.clip(difference, *self._within) / self.scale) ** 2)
+    def curve(self) -> Curve:
+        """The square of d."""
+        return Curve(self.scale, (float(self.difference.min()), float(self.difference.max())))
 
     def features(self, logits: Array, difference: Array) -> Array:
         """Return (1, z, d, d^2) of pairs, shape (m, 4)."""
         # Column after column: all that follows goes along these.
-        return np.stack([np.ones_like(logits), logits, difference / self.scale, self.curve(difference)]).T
+        return np.stack([np.ones_like(logits), logits, difference / self.scale, self.curve.of(difference)]).T
 
 
 class _End(NamedTuple):
@@ -148,40 +196,27 @@ class RangeEnds:
         """(a, b, c, e)."""
         return self._fitted[0]
 
-    @cached_property
-    def _by_constants(self) -> LabelProbabilities:
-        (a, b, *_), model = self.coefficients, self.known.model
-        return LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
-
-    @np.errstate(over="ignore")
-    def ends(self, users: Positions, items: Positions) -> list[Array]:
-        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
-        negative, difference = self.losses.cells(users, items)
-        selection = self.problem.selection
-        odds = self._by_constants.cell_odds(users, items)
-        by_difference, by_square = self.coefficients[2:]
-        bent = by_difference / self.logged.scale * difference + by_square * self.logged.curve(difference)
-        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
-        often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (selection.low, selection.high))
-        middle, change = negative + difference * often, difference * (rarely - often)
-        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
-        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
+    @property
+    def of_pairs(self) -> PairEnds:
+        """The ends of pairs."""
+        (a, b, c, e), model = self.coefficients, self.known.model
+        liked = LabelProbabilities(float(a + b * model.level), b * model.users, b * model.items)
+        return PairEnds(self.losses, self.problem.selection, liked, c, e, self.logged.curve)
 
     @cached_property
     def means(self) -> list[tuple[float, float]]:
-        """Means of `ends` over the unlogged pairs, with their variance where a sample stood for these."""
+        """Means of `of_pairs` over the unlogged pairs, with their variance where a sample stood for these."""
         pairs, target = self.problem.visited, self.problem.unlogged
         if pairs is not None:
             return [(float(end.mean()), float(end.var(ddof=1)) / len(end)) for end in self._visited(*pairs)]
         if len(target) == 0:
             return [(0.0, 0.0)] * 4
-        return [(float(mean), 0.0) for mean in target.means(self.ends, parallel=self.losses.parallel)]
+        return [(float(mean), 0.0) for mean in target.means(self.of_pairs.of, parallel=self.losses.parallel)]
 
     def _visited(self, users: Positions, items: Positions) -> npt.NDArray[Any]:
-        """Return `ends` of single pairs, shape (4, m)."""
-        _ = self._by_constants, self.logged.curve(np.zeros(1))  # Made once, before threads ask for it.
-        parallel = self.losses.parallel
-        return filled(lambda at: np.array(self.ends(users[at], items[at])), len(users), (4,), parallel=parallel)
+        """Return the ends of single pairs, shape (4, m)."""
+        ends, parallel = self.of_pairs, self.losses.parallel
+        return filled(lambda at: np.array(ends.of(users[at], items[at])), len(users), (4,), parallel=parallel)
 
     @cached_property
     def possible(self) -> tuple[float, float]:

@@ -252,12 +252,13 @@ def _fitted(prepared: Preparation, models: Learners, rates: KnownNoise | None, r
     """Keep the models and how they came about; optimisers and the rows' tensors are let go of."""
     data, log = prepared.data, prepared.log
     trained = {name: learner.model.cpu().eval() for name, learner in models.by_name.items()}
-    trained["prediction"].forget_cold(*(side.cpu() for side in data.cold))
+    cold_users, cold_items = (side.cpu() for side in data.cold)
+    trained["prediction"].forget_cold(cold_users, cold_items)
     for parameter in (one for model in trained.values() for one in model.parameters()):
         parameter.grad, parameter.data = None, parameter.data.contiguous()
     cold = (
-        np.bincount(data.log.users, minlength=log.n_users) == 0,
-        np.bincount(data.log.items, minlength=log.n_items) == 0,
+        np.isin(np.arange(log.n_users), cold_users.numpy()),
+        np.isin(np.arange(log.n_items), cold_items.numpy()),
     )
     model, head = prepared.head.trained(trained["prediction"])
     return Fit(Recommender.of(model, log, cold, rates, report, head), trained)

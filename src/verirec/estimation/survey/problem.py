@@ -186,8 +186,10 @@ class SurveyProblem:
         return [Judged(*pair, *mean) for pair, mean in zip(own, means, strict=True)]
 
     def _expected(self, losses: Sequence[Losses]) -> list[tuple[float, float]]:
+        expected = self.expected_labels  # Alone, as workers would be sent the log with it.
+
         def parts(users: Positions, items: Positions) -> tuple[Array, Iterator[tuple[Array, Array]]]:
-            return self.expected_labels.cells(users, items), (one.cells(users, items) for one in losses)
+            return expected.cells(users, items), (one.cells(users, items) for one in losses)
 
         def sums(users: Positions, items: Positions) -> list[float]:
             q, of_each = parts(users, items)

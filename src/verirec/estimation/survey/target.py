@@ -64,6 +64,11 @@ class Target:
         """Positions of its users."""
         return np.arange(self.shape[0], dtype=np.int32) if self.frame is None else self.frame
 
+    @property
+    def pairs_left_out(self) -> tuple[Positions, Positions]:
+        """Users and items of the pairs that do not count."""
+        return pairs_of(self.left_out, self.shape[1])
+
     def __len__(self) -> int:
         return (self.shape[0] if self.frame is None else len(self.frame)) * self.shape[1] - len(self.left_out)
 
@@ -98,9 +103,10 @@ class Target:
 
     def means_of_sums(self, sums: Sums, *, parallel: bool = True) -> Array:
         """Average functions of the positions, as `means` does, by what adds each up over a block."""
+        own = self.users  # Workers get these, and not the pairs that are left out, which may be as many as a log has.
 
         def visit(block: Block) -> Array:
-            return np.array(sums(self.users[block[0]][:, None], block[1][None, :]))
+            return np.array(sums(own[block[0]][:, None], block[1][None, :]))
 
         total = sum(part for _, part in self.grid.map_blocks(visit, parallel=parallel))
         for part in parts_of(len(self.left_out)):

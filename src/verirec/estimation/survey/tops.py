@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from verirec.data.cells import CellValues, Positions, cell_keys
 from verirec.data.grid import Block, Grid
-from verirec.data.parts import totals
+from verirec.data.parts import SHORT, counts, parts_of, totals
 from verirec.data.top_lists import TopLists
 from verirec.estimation.places import without_left_out
 from verirec.estimation.ranking_formulas import shared_gains
 from verirec.estimation.survey.target import Target
 from verirec.estimation.unobserved import BLOCK_CELLS
 from verirec.exceptions import PredictionError
+from verirec.scratch import long_array
 
 Array = npt.NDArray[np.float64]
 
@@ -104,14 +105,17 @@ class RankedTarget:
 
     def places(self, users: Positions, items: Positions) -> tuple[Array, Array]:
         """Return how many of the user's items score higher than each pair, and how many the same; above may be inf."""
-        ranked = np.unique(users)
+        ranked = np.flatnonzero(counts(users, self.target.shape[0]))
         found = list(self.best_keys(ranked))
         keys, above, tied = (np.concatenate([part[column] for part in found]) for column in range(3))
         order = np.argsort(keys)
-        wanted = cell_keys(users, items, self.target.shape[1])
-        place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-        among = keys[place] == wanted
-        return np.where(among, above[place], np.inf), np.where(among, tied[place], 1.0)
+        of_above, of_tied = long_array(len(users)), long_array(len(users))
+        for at in parts_of(len(users), size=SHORT):
+            wanted = cell_keys(users[at], items[at], self.target.shape[1])
+            place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+            among = keys[place] == wanted
+            of_above[at], of_tied[at] = np.where(among, above[place], np.inf), np.where(among, tied[place], 1.0)
+        return of_above, of_tied
 
     def best_keys(self, ranked: Positions) -> Iterator[tuple[Any, Array, Array]]:
         """Yield the best pairs of some users (in ascending order): `cell_keys`, and what `places` gives of them."""

@@ -14,7 +14,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.frames import is_labelled
 from verirec.data.pair_keys import places_in
 from verirec.data.predictions import as_predictions
-from verirec.exceptions import PredictionError, PropensityError
+from verirec.exceptions import Counted, PredictionError, PropensityError
 from verirec.nuisance.propensities.base import Propensities
 
 SMALLEST: Final = 1e-50
@@ -88,8 +88,15 @@ class GivenPropensity(Propensities):
         try:
             found = self.values.cells(users, items)
         except PredictionError as error:
-            raise PropensityError(str(error).replace("prediction function", "propensity function")) from None
+            if error.counted is None:
+                raise PropensityError(_of_propensities(str(error))) from None
+            counted = error.counted._replace(message=_of_propensities(error.counted.message))
+            raise PropensityError.counting(counted) from None
         return checked_values(found)
+
+
+def _of_propensities(message: str) -> str:
+    return message.replace("prediction function", "propensity function")
 
 
 class LoggedPropensity(Propensities):
@@ -124,9 +131,8 @@ def observed_rows(log: FeedbackLog, users: Positions, items: Positions) -> npt.N
     who, what = np.broadcast_arrays(users, items)
     rows, there = places_in(who.ravel(), what.ravel(), log.users, log.items)
     if not there.all():
-        raise PropensityError(
-            f"the log has no propensity for {int((~there).sum()):,} of the {there.size:,} pairs that are needed"
-        )
+        message = "the log has no propensity for {wrong} of the {of} pairs that are needed"
+        raise PropensityError.counting(Counted(message, int((~there).sum()), there.size))
     return rows.reshape(who.shape)
 
 
@@ -136,8 +142,7 @@ def checked_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if wrong.any() and (values[wrong] > 0).all() and (values[wrong] < SMALLEST).all():
         raise PropensityError(f"propensities must be at least {SMALLEST:g}, or weights leave the range of numbers")
     if wrong.any():
-        raise PropensityError(
-            f"propensities must be above 0 and at most 1; {int(wrong.sum()):,} of {values.size:,} are not "
-            f"(first: {values[wrong].ravel()[0]:g})"
-        )
+        first = f"(first: {values[wrong].ravel()[0]:g})"
+        message = f"propensities must be above 0 and at most 1; {{wrong}} of {{of}} are not {first}"
+        raise PropensityError.counting(Counted(message, int(wrong.sum()), values.size))
     return values
