@@ -75,7 +75,7 @@ def _of_rows(pairs: LoggedPairs) -> tuple[Array, Array, Array]:
         p, used, counts = _of_classes(pairs)
     if pairs.by_level is not None:
         return p, used, counts  # By logged levels, which may be wrong: nothing is known to be missing.
-    missing = max(pairs.n_cells - float(pairs.weights.sum()) - _BEYOND_CHANCE * pairs.chance, 0.0)
+    missing = max(pairs.n_cells - pairs.weight_sums.total - _BEYOND_CHANCE * pairs.chance, 0.0)
     tiny = np.full(1, _ESTIMATED_ZERO)
     return np.append(p, tiny), np.append(used, tiny), np.append(counts, missing)
 
