@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import subprocess
 import sys
 import warnings
@@ -216,16 +217,31 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {name!r}:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{signal})
 sys.meta_path.insert(0, Finder())
 """
 
 
 @pytest.mark.parametrize("name", ["verirec.cli", "typer", "verirec.cli.demo", "rich.console", "numpy", "matplotlib"])
 def test_ctrl_c_while_the_command_is_still_starting_is_told_in_one_line(spawn, tmp_path, name):
-    ended = spawn("demo", "--out", tmp_path / "demo", start=AT_THE_IMPORT_OF.format(name=name))
+    ended = spawn("demo", "--out", tmp_path / "demo", start=AT_THE_IMPORT_OF.format(name=name, signal="SIGINT"))
     assert ended == (130, "", "verirec: stopped\n")
     assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_signals_that_end_a_process_end_it_as_ctrl_c_does(spawn, tmp_path, name):
+    start = AT_THE_IMPORT_OF.format(name="verirec.cli.demo", signal=name)
+    assert spawn("demo", "--out", tmp_path / "demo", start=start) == (130, "", "verirec: stopped\n")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signals")
+def test_a_hang_up_that_is_ignored_stays_so(spawn):
+    start = AT_THE_IMPORT_OF.format(name="verirec.cli.datasets", signal="SIGHUP")
+    code, output, _ = spawn("datasets", start=f"{start}signal.signal(signal.SIGHUP, signal.SIG_IGN)\n")
+    assert code == 0
+    assert "coat" in output
 
 
 def test_what_the_command_starts_with_imports_nothing(python):
