@@ -15,16 +15,9 @@ _LONGEST_MESSAGE: Final = 900
 
 
 class Counted(NamedTuple):
-    """How many of some values are wrong, so that it can be told of several parts of them together.
+    """How many of some values are wrong (`wrong` of `of`), so that it can be told of several parts of them together.
 
-    Parameters
-    ----------
-    message
-        With `{wrong}`, `{of}` and, where it is told, `{place}` in it.
-    wrong, of
-        How many, of how many.
-    place
-        Where the first one is.
+    The message has `{wrong}`, `{of}` and, where it is told, `{place}` in it: where the first wrong one is.
     """
 
     message: str
