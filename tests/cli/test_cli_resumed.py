@@ -16,7 +16,7 @@ from verirec.resuming import pieces
 pytestmark = pytest.mark.filterwarnings("always::verirec.exceptions.VerirecWarning")
 
 SHAPE = (30, 40)
-GO_ON = "verirec: stopped: the same command goes on from here\n"
+GO_ON = "verirec: stopped; the same command goes on from what is finished\n"
 
 KILLED = """
 import os, signal, sys

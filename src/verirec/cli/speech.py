@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import typer
 from rich.console import Console
@@ -19,6 +19,10 @@ from verirec.progress import shown_to
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+
+GOES_ON: Final = "stopped; the same command goes on from what is finished"
+"""What is said of a stop where finished parts are kept."""
 
 
 @dataclass
@@ -118,7 +122,7 @@ def going_on(folder: Path | None, job: str, given: Mapping[str, Any]) -> Iterato
             yield
         except KeyboardInterrupt:
             if checkpoint.has_pieces:
-                speech.stopped = "stopped: the same command goes on from here"
+                speech.stopped = GOES_ON
             raise
 
 

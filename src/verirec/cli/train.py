@@ -29,7 +29,7 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.speech import talking_console, working
+from verirec.cli.speech import speech, talking_console, working
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.sole_writer import check_writable, sole_writer
@@ -41,6 +41,14 @@ _BY_THE_LOG: Final = (
 _LOOKED_AT, _LIST = 100, 10
 """How many users are asked for their lists, and of how many items, to find out whether all have the same."""
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
+
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Overwrite a model that is in the folder; begin anew where a stopped run left its work."
+    ),
+]
 
 app = typer.Typer(add_completion=False)
 
@@ -67,8 +75,8 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
+    resume: Resume = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -95,7 +103,7 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.of_truths),
         }
     _warn_of_unused_features(recommender, table)
-    with engine, sole_writer(out), _progress(f"Training {method}") as show:
+    with engine, sole_writer(out), resumable(out), _progress(f"Training {method}") as show:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
         kept = {"checkpoint": out / CHECKPOINT, "resume": resume}
@@ -145,13 +153,39 @@ def forget_checkpoint(out: Path) -> None:
 
 
 def keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
-    """Refuse to write over a finished model, unless that is wanted."""
-    if not (out / "model.json").exists() or (resume and (out / CHECKPOINT).exists()):
-        return
-    if resume:
+    """Refuse to write over a finished model, or over what a stopped run left, unless that is wanted."""
+    finished, stopped = (out / "model.json").exists(), (out / CHECKPOINT).exists()
+    if resume and finished and not stopped:
         raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
-    if not force:
+    if resume or force:
+        return
+    if stopped:
+        raise ParameterError(f"{str(out)!r} has what a stopped run left: --resume goes on from it, --force begins anew")
+    if finished:
         raise ParameterError(f"{str(out)!r} holds a model already: name another folder, or overwrite it with --force")
+
+
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Say of a stop what `--resume` goes on from, where there is something."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = _kept_by(out / CHECKPOINT)
+        if kept is not None:
+            speech.stopped = f"stopped; --resume goes on from {kept}"
+        raise
+
+
+def _kept_by(checkpoint: Path) -> str | None:
+    """Say what a checkpoint has, if it is there: epochs, or what a search has tried."""
+    from verirec.training.checkpoints import facts_alone
+
+    facts = facts_alone(checkpoint)
+    if "done" in facts:
+        return f"epoch {facts['done']}"
+    tried = len(facts.get("names", ()))
+    return f"{tried} finished trial{'s' * (tried > 1)}" if tried else None
 
 
 def _say(recommender: Any, out: Path) -> None:
