@@ -116,6 +116,17 @@ def same_tensors(one, other):
 # Files in, files out
 
 
+def test_training_says_a_line_a_minute_of_the_epoch_in_a_pipe(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("verirec.cli.speech.MINUTE", 0.0001)
+    errors = here("train", "strings.csv", "--method", "ome-dr", *GIVEN, "--out", tmp_path, "--set", "epochs=30")[2]
+    lines = [line.removeprefix("verirec: Training ome-dr: ") for line in errors.splitlines()]
+    first = r"epoch \d+ of at most 30, validation error 0\.\d{4}, \d\.\d s each"
+    assert any(re.match(first, line) for line in lines)
+    assert any(line.startswith("once more, on all rows, epoch ") for line in lines)
+    before = {line.removeprefix("verirec: ").partition(":")[0] for line in errors.splitlines()}
+    assert {"Reading the log", "Training ome-dr"} <= before
+
+
 # The models are judged on rows that they were trained on.
 @pytest.mark.filterwarnings("ignore::verirec.exceptions.TrainedRowsWarning")
 @pytest.mark.parametrize("kind", KINDS)

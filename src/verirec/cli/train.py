@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import verirec as vr
 from verirec.atomic_write import temporary_prefix
@@ -29,7 +28,8 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.speech import speech, talking_console, working
+from verirec.cli.progress import Rounds
+from verirec.cli.speech import Steps, speech, working
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.sole_writer import check_writable, sole_writer
@@ -92,9 +92,11 @@ def train_command(
     recommender.set_params(**named, **_parsed(parameters or [])).check_parameters()
     check_writable(out)
     keep_what_is_there(out, force=force, resume=resume)
-    with working("Reading the log"):
+    with working("Reading the log") as steps:
         table = log.load(propensity.propensity_column)
+        steps.update("Learning how likely pairs are to be logged")
         propensities = propensity.fit(table)
+        steps.update("Finding out how noisy the labels are")
         rates = noise.known_rates(table, log.of_truths, propensities)
         given = {
             "propensities": propensities,
@@ -103,11 +105,12 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.of_truths),
         }
     _warn_of_unused_features(recommender, table)
-    with engine, sole_writer(out), resumable(out), _progress(f"Training {method}") as show:
+    with engine, sole_writer(out), resumable(out), working(f"Training {method}") as steps:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
+        rounds = of_search(steps) if method == "auto" else Rounds(steps.note)
         kept = {"checkpoint": out / CHECKPOINT, "resume": resume}
-        recommender.fit(table, noise_rates=rates, **given, **kept, progress=show, engine=vr.engine.current_engine())
+        recommender.fit(table, noise_rates=rates, **given, **kept, progress=rounds, engine=vr.engine.current_engine())
         recommender.save(out)
         forget_checkpoint(out)
     if as_json:
@@ -163,6 +166,11 @@ def keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
         raise ParameterError(f"{str(out)!r} has what a stopped run left: --resume goes on from it, --force begins anew")
     if finished:
         raise ParameterError(f"{str(out)!r} holds a model already: name another folder, or overwrite it with --force")
+
+
+def of_search(steps: Steps) -> Rounds:
+    """Return what is to be told of a search's trials."""
+    return Rounds(steps.note, "trial", "best so far")
 
 
 @contextmanager
@@ -242,22 +250,6 @@ def search_lines(search: dict[str, Any]) -> list[str]:
     else:
         lines.append(_BY_THE_LOG)
     return lines
-
-
-@contextmanager
-def _progress(work: str) -> Iterator[Callable[[int, int, float], None]]:
-    """Show a bar where somebody watches; yield what is to be told of each epoch."""
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
-    console = talking_console()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(work, total=None, held="")
-
-        def show(epoch: int, epochs: int, held_out: float) -> None:
-            bar.update(task, completed=epoch, total=epochs)
-            if not math.isnan(held_out):
-                bar.update(task, held=f"validation error {held_out:.4f}")
-
-        yield show
 
 
 def _parsed(given: list[str]) -> dict[str, Any]:

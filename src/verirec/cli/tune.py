@@ -29,9 +29,9 @@ from verirec.cli.train import (
     Force,
     Resume,
     _parsed,
-    _progress,
     forget_checkpoint,
     keep_what_is_there,
+    of_search,
     resumable,
     search_lines,
     training_summary,
@@ -83,9 +83,9 @@ def tune_command(
         if propensity.given:
             given["propensities"] = propensity.fit(table)
         asked = survey.read(table, log.of_truths)
-    with sole_writer(out), resumable(out), _progress(f"Tuning {method}") as show:
+    with sole_writer(out), resumable(out), working(f"Tuning {method}") as steps:
         keep_what_is_there(out, force=force, resume=resume)
-        given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": show}
+        given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": of_search(steps)}
         tuned = _searched(chosen, table, budget, asked, given)
         tuned.save(out)
         forget_checkpoint(out)
