@@ -260,6 +260,8 @@ def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
         (("patience=null", "model=constants"), {"patience": None, "model": "constants"}),
         (('model="ncf"', "loss=squared", "dim=2"), {"model": "ncf", "loss": "squared", "dim": 2}),
         (("dim=3", "dim=4"), {"dim": 4}),
+        (("penalty_factors=.3", "learning_rate=1.E-2"), {"penalty_factors": 0.3, "learning_rate": 0.01}),
+        (("batch_size=1e3", "penalty_users=5.", "dim=+2"), {"batch_size": 1_000, "penalty_users": 5.0, "dim": 2}),
     ],
     ids=str,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,8 @@ _BY_THE_LOG: Final = (
 )
 _LOOKED_AT, _LIST = 100, 10
 """How many users are asked for their lists, and of how many items, to find out whether all have the same."""
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_WORDS: Final = {"True": True, "False": False, "None": None}
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
 
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")]
@@ -253,14 +256,21 @@ def search_lines(search: dict[str, Any]) -> list[str]:
 
 
 def _parsed(given: list[str]) -> dict[str, Any]:
-    """Take NAME=VALUE apart; values are read as JSON, and as text where they are none."""
+    """Take NAME=VALUE apart; values are read as numbers or other JSON, and as text where they are none."""
     parsed: dict[str, Any] = {}
     for one in given:
         name, parted, text = one.partition("=")
         if not parted or not name:
             raise ParameterError(f"--set must be NAME=VALUE; got {short(one)}")
-        try:
-            parsed[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            parsed[name] = {"True": True, "False": False, "None": None}.get(text, text)
+        parsed[name] = _value(text)
     return parsed
+
+
+def _value(text: str) -> Any:
+    """Read a value, a number as other options do: .3 and 5., which JSON has not; 1e3 is a whole one."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text, text)
+    whole = isinstance(value, float) and "." not in text and value.is_integer()
+    return int(value) if whole else value
