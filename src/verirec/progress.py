@@ -29,6 +29,8 @@ class Task:
         How much is done, and how much of that an earlier run did.
     began
         When, by `time.monotonic`.
+    ended
+        Whether it is over, by whatever end.
     """
 
     what: str
@@ -37,6 +39,7 @@ class Task:
     done: int = 0
     skipped: int = 0
     began: float = field(default_factory=lambda: time.monotonic())
+    ended: bool = False
 
     def advance(self, count: int) -> None:
         """Say that so much more is done; from any thread."""
@@ -116,8 +119,27 @@ def working(what: str, total: int, unit: str = "rows") -> Iterator[Task]:
     """
     task = Task(what, total, unit)
     task.advance(0)
-    yield task
-    task.advance(total - task.done)
+    try:
+        yield task
+        task.advance(total - task.done)
+    finally:
+        task.ended = True
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Do some work of which nobody can say how much there is: its listener hears that it began, and that it ended.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with shown_to(lambda task: heard.append((task.what, task.done))), doing("Starting workers"):
+    ...     pass
+    >>> heard
+    [('Starting workers', 0), ('Starting workers', 1)]
+    """
+    with working(what, 1, ""):
+        yield
 
 
 @contextmanager

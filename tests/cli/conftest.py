@@ -83,3 +83,26 @@ def python():
         return done.stdout
 
     return python
+
+
+@pytest.fixture
+def on_terminal():
+    """Run Python code on a terminal of 120 columns; give what is written to it."""
+    import pty
+
+    def on_terminal(code):
+        ours, theirs = pty.openpty()
+        given = environment(TERM="xterm", COLUMNS=120)
+        child = subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs, env=given)
+        os.close(theirs)
+        shown = b""
+        try:
+            while some := os.read(ours, 1 << 16):
+                shown += some
+        except OSError:  # So Linux says that the other end is closed.
+            pass
+        os.close(ours)
+        assert child.wait() == 0, shown
+        return shown.decode()
+
+    return on_terminal

@@ -16,6 +16,7 @@ import pytest
 
 import verirec as vr
 from verirec.cli import speech
+from verirec.data.prepared.workplace import Workplace
 from verirec.progress import working
 
 
@@ -121,6 +122,23 @@ def test_killed_work_goes_on_and_gives_the_same_bits(tmp_path, kills):
     for file in ("by_user.arrow", "by_item.arrow", "users.arrow", "items.arrow"):
         assert (tmp_path / "log" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
     assert not parts.exists()
+
+
+@pytest.mark.filterwarnings("always::verirec.exceptions.ReusedWorkWarning")
+@pytest.mark.parametrize(("stop_at", "said"), [("run-00001-00000", speech.GOES_ON), ("run-00000-00000", "stopped")])
+def test_a_stop_says_that_finished_parts_are_gone_on_from(run, ratings, monkeypatch, stop_at, said):
+    words = "prepare", f"{ratings}/part-*.parquet", "--positive-from", 4, "--out", ratings / "log"
+    part = Workplace.part
+
+    def stopping(self, name, make):
+        if name == stop_at:
+            raise KeyboardInterrupt
+        return part(self, name, make)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workplace, "part", stopping)
+        assert run(*words) == (130, "", f"verirec: {said}\n")
+    assert run(*words)[0] == 0
 
 
 def test_a_line_a_minute_where_nobody_watches(capsys, monkeypatch):

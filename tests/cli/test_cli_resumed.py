@@ -16,7 +16,7 @@ from verirec.resuming import pieces
 pytestmark = pytest.mark.filterwarnings("always::verirec.exceptions.VerirecWarning")
 
 SHAPE = (30, 40)
-GO_ON = "verirec: stopped: the same command goes on from here\n"
+GO_ON = "verirec: stopped; the same command goes on from what is finished\n"
 
 KILLED = """
 import os, signal, sys
@@ -179,9 +179,7 @@ def test_assess_goes_on_where_it_was_killed(run, words, tmp_path, count, signal)
     assert list(out.glob(".parts/*/*.piece"))
     code, _, errors = run(*words["assess"])
     assert code == 0
-    assert re.search(
-        r"^verirec: warning: going on from an earlier run: \d+ finished parts, \d+ s of work$", errors, re.M
-    )
+    assert re.search(r"^verirec: going on from an earlier run: \d+ finished parts, \d+ s of work$", errors, re.M)
     assert files_of(out) == wanted
     assert not (out / ".parts").exists()
 
@@ -220,7 +218,7 @@ def count_of(folder):
 
 def told_in(errors):
     """How many pieces a verb says it reuses."""
-    (told,) = re.findall(r"^verirec: warning: going on from an earlier run: (\d+) finished parts?, ", errors, re.M)
+    (told,) = re.findall(r"^verirec: going on from an earlier run: (\d+) finished parts?, ", errors, re.M)
     return int(told)
 
 

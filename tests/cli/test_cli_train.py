@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import verirec as vr
+from verirec.methods.search import Search
 from verirec.training.checkpoints import read_tensors, write_tensors
 from verirec.training.saving import FACTS, TENSORS
 
@@ -113,6 +114,17 @@ def same_tensors(one, other):
 
 
 # Files in, files out
+
+
+def test_training_says_a_line_a_minute_of_the_epoch_in_a_pipe(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("verirec.cli.speech.MINUTE", 0.0001)
+    errors = here("train", "strings.csv", "--method", "ome-dr", *GIVEN, "--out", tmp_path, "--set", "epochs=30")[2]
+    lines = [line.removeprefix("verirec: Training ome-dr: ") for line in errors.splitlines()]
+    first = r"epoch \d+ of at most 30, validation error 0\.\d{4}, \d\.\d s each"
+    assert any(re.match(first, line) for line in lines)
+    assert any(line.startswith("once more, on all rows, epoch ") for line in lines)
+    before = {line.removeprefix("verirec: ").partition(":")[0] for line in errors.splitlines()}
+    assert {"Reading the log", "Training ome-dr"} <= before
 
 
 # The models are judged on rows that they were trained on.
@@ -248,6 +260,8 @@ def test_noise_rates_may_come_from_an_audit(here, tmp_path, folder):
         (("patience=null", "model=constants"), {"patience": None, "model": "constants"}),
         (('model="ncf"', "loss=squared", "dim=2"), {"model": "ncf", "loss": "squared", "dim": 2}),
         (("dim=3", "dim=4"), {"dim": 4}),
+        (("penalty_factors=.3", "learning_rate=1.E-2"), {"penalty_factors": 0.3, "learning_rate": 0.01}),
+        (("batch_size=1e3", "penalty_users=5.", "dim=+2"), {"batch_size": 1_000, "penalty_users": 5.0, "dim": 2}),
     ],
     ids=str,
 )
@@ -474,6 +488,11 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, spawn, long_log, uninterrupt
     assert not checkpoint.exists()
 
 
+def done_of(folder):
+    """How many epochs a checkpoint has."""
+    return read_tensors(folder / "checkpoint.safetensors")[1]["done"]
+
+
 @pytest.fixture
 def stopped(monkeypatch, here, tmp_path):
     """Leave a checkpoint, as Ctrl-C does."""
@@ -493,7 +512,11 @@ def stopped(monkeypatch, here, tmp_path):
         code, output, errors = here(
             "train", "strings.csv", "--method", "mf", "--out", tmp_path, "--set", "epochs=70", "--set", "patience=null"
         )
-    assert (code, output, errors.splitlines()[-1]) == (130, "", "verirec: stopped")
+    assert (code, output, errors.splitlines()[-1]) == (
+        130,
+        "",
+        f"verirec: stopped; --resume goes on from epoch {done_of(tmp_path)}",
+    )
     assert (tmp_path / "checkpoint.safetensors").exists()
     return tmp_path
 
@@ -515,10 +538,18 @@ def test_a_damaged_checkpoint_is_told_in_one_line(here, stopped):
     assert re.fullmatch(r"verirec: .*checkpoint.safetensors: not a file of verirec's, or a damaged one .*\n", errors)
 
 
-def test_without_resume_a_checkpoint_is_begun_anew(here, stopped):
-    code, _, errors = here("train", "strings.csv", "--method", "mf", "--out", stopped, *QUICK)
+def test_what_a_stopped_run_left_is_begun_anew_by_force_alone(here, stopped):
+    again = "train", "strings.csv", "--method", "mf", "--out", stopped, *QUICK
+    left = (stopped / "checkpoint.safetensors").read_bytes()
+    code, output, errors = here(*again)
+    assert (code, output) == (2, "")
+    told = "has what a stopped run left: --resume goes on from it, --force begins anew"
+    assert re.fullmatch(rf"verirec: '.*' {told}\n", errors)
+    assert (stopped / "checkpoint.safetensors").read_bytes() == left
+    code, _, errors = here(*again, "--force")
     assert (code, errors) == (0, "")
     assert len(vr.load(stopped).report.history) == 5
+    assert not (stopped / "checkpoint.safetensors").exists()
 
 
 # Mistakes
@@ -788,6 +819,30 @@ def test_a_finished_model_is_not_trained_over_by_resuming(here, tmp_path):
 
 
 # tune
+
+
+def test_a_stopped_search_says_how_many_trials_it_goes_on_from(run, folder, tmp_path, monkeypatch):
+    given = ("tune", folder / "strings.csv", "--method", "mf", *QUICK, "--trials", 3, "--folds", 2, "--out", tmp_path)
+    judged = Search._judged
+
+    def stopping(self, *given):
+        if len(self.trials) == 2:
+            raise KeyboardInterrupt
+        return judged(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_judged", stopping)
+        assert run(*given)[::2] == (130, "verirec: stopped; --resume goes on from 2 finished trials\n")
+    assert "has what a stopped run left" in run(*given)[2]
+    assert run(*given, "--resume")[0] == 0
+
+
+def test_a_stop_before_the_first_checkpoint_is_only_a_stop(here, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("verirec.methods.base.prepare", stop)
+    assert here("train", "strings.csv", "--method", "mf", "--out", tmp_path)[::2] == (130, "verirec: stopped\n")
 
 
 def test_tune_keeps_a_model_that_is_there(run, folder, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -336,3 +337,44 @@ def test_without_a_home_that_can_be_written_nothing_foreign_is_said(spawn, tmp_p
     places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), tmp_path / "home")
     code, _, errors = spawn("demo", "--out", tmp_path / "demo", **places)
     assert (code, errors) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_above_a_line_that_goes_on(on_terminal):
+    shown = on_terminal(
+        """
+import sys, time, warnings
+from verirec.cli import main, speech
+from verirec.exceptions import ReusedWorkWarning, ScoreWarning
+warnings.showwarning = main._one_line_warning
+with speech.working("Reading"):
+    time.sleep(0.3)
+    warnings.warn("mind the gap", ScoreWarning)
+    warnings.warn("going on from an earlier run: 2 finished parts", ReusedWorkWarning)
+    time.sleep(0.3)
+print("done")
+"""
+    )
+    assert "Reading" in shown
+    assert lines_left(shown) == [
+        "verirec: warning: mind the gap",
+        "verirec: going on from an earlier run: 2 finished parts",
+        "done",
+    ]
+
+
+def lines_left(shown):
+    """What stays on a screen, as lines that begin anew, are wiped or gone back to leave it."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", shown):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif part.endswith("A"):
+            row -= int(part[2:-1] or 1)
+        elif not part.startswith(("\x1b", "\r")):
+            lines[row] += part
+    return [line for line in lines if line]

@@ -221,6 +221,27 @@ def test_ray_that_cannot_be_started_here_is_said_in_one_line(monkeypatch):
         Ray()._connect(SimpleNamespace(init=init))
 
 
+@pytest.mark.parametrize("started", [True, False], ids=["here", "by somebody else"])
+def test_a_cluster_that_was_started_here_leaves_no_session_and_others_keep_theirs(tmp_path, monkeypatch, started):
+    session, link = tmp_path / "session_1", tmp_path / "session_latest"
+    (session / "logs").mkdir(parents=True)
+    link.symlink_to(session)
+    joined = SimpleNamespace(address_info={"session_dir": str(session)})
+    initialised = []
+    fake = SimpleNamespace(
+        init=lambda *_, **__: initialised.append(1) or joined,
+        is_initialized=lambda: bool(initialised),
+        shutdown=initialised.clear,
+    )
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray_core, "_knock", lambda address: None)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    engine = Ray(None if started else "127.0.0.1:6379")
+    engine._connected()
+    engine.close()
+    assert (session.exists(), link.is_symlink()) == (not started, not started)
+
+
 def test_what_answers_and_is_no_ray_cluster_is_called_so():
     ray = pytest.importorskip("ray")
     with socket.create_server(("127.0.0.1", 0)) as server:

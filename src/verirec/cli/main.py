@@ -17,7 +17,7 @@ from verirec import __version__
 from verirec.cli.messages import in_options
 from verirec.cli.speech import speech
 from verirec.cli.verbs import VERBS, Verbs, called, options_called
-from verirec.exceptions import ParameterError, VerirecError, VerirecWarning
+from verirec.exceptions import ParameterError, ReusedWorkWarning, VerirecError, VerirecWarning
 
 # Older versions of typer take this class from click, newer ones have it in a private module.
 _MISTAKEN_ARGUMENTS: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -143,5 +143,8 @@ def _refused_by_the_system(error: OSError) -> str:
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if speech.level == "quiet":
         return
-    name = "warning" if issubclass(category, VerirecWarning) else category.__name__
-    typer.echo(f"verirec: {name}: {in_options(str(message), options_called(sys.argv[1:]))}", err=True)
+    # What is used again is good news, and no warning.
+    good = issubclass(category, ReusedWorkWarning)
+    kind = "" if good else "warning: " if issubclass(category, VerirecWarning) else f"{category.__name__}: "
+    # Not by `typer.echo`, which goes past what rich puts in stderr's place to keep lines above one that changes.
+    sys.stderr.write(f"verirec: {kind}{in_options(str(message), options_called(sys.argv[1:]))}\n")

@@ -12,7 +12,7 @@ import verirec as vr
 from verirec.cli.groups import takes_groups
 from verirec.cli.log_options import WholeLogOptions, of_log
 from verirec.cli.options import named_path
-from verirec.cli.speech import working
+from verirec.cli.speech import GOES_ON, speech, working
 
 app = typer.Typer(add_completion=False)
 
@@ -34,9 +34,16 @@ def prepare_command(
 
     Example: verirec prepare "ratings/*.parquet" --positive-from 4 --duplicates last --memory 2GB --out log
     """
+    from verirec.data.prepared.workplace import has_parts
+
     more = rules.reading | rules.rules(propensity_column) | {"weight": weight}
     with working("Preparing the log"):
-        folder = vr.prepare_log(files, out, memory=rules.memory, **more)
+        try:
+            folder = vr.prepare_log(files, out, memory=rules.memory, **more)
+        except KeyboardInterrupt:
+            if has_parts(out):
+                speech.stopped = GOES_ON
+            raise
         log = vr.scan_log(folder, memory=rules.memory)
     console = Console(markup=False, highlight=False)
     console.print(f"{len(log):,} rows, {log.n_users:,} users x {log.n_items:,} items", soft_wrap=True)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import typer
 from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
 from rich.text import Text
 
-from verirec.cli.progress import BLINK, MINUTE, Told
+from verirec.cli.progress import Told, looking
 from verirec.progress import shown_to
 
-if TYPE_CHECKING:
-    from rich.status import Status
+MINUTE: Final = 60.0
+"""Between two lines about long work."""
+_A_SECOND: Final = 12.5
+"""Times that a line on a terminal changes."""
+GOES_ON: Final = "stopped; the same command goes on from what is finished"
+"""What is said of a stop where finished parts are kept."""
 
 
 @dataclass
@@ -38,15 +45,28 @@ class Steps(Protocol):
     def update(self, status: str | Text) -> None:
         """Say what comes next."""
 
+    def note(self, words: str) -> None:
+        """Say how far that has come."""
+
 
 @dataclass
 class _Lines:
-    """Each step on a line of its own, with the seconds since the first."""
+    """Each step on a line of its own, with the seconds since the first; how far long work has come, a line a minute."""
 
     began: float = field(default_factory=time.monotonic)
 
+    def __post_init__(self) -> None:
+        self.told = Told("", self._line, MINUTE)
+
     def update(self, status: str | Text) -> None:
-        typer.echo(f"[{time.monotonic() - self.began:7.1f} s] {status}", err=True)
+        self.told.begin("")
+        self._line(str(status))
+
+    def note(self, words: str) -> None:
+        self.told.note(words)
+
+    def _line(self, words: str) -> None:
+        typer.echo(f"[{time.monotonic() - self.began:7.1f} s] {words}", err=True)
 
 
 @contextmanager
@@ -60,41 +80,43 @@ def working(step: str | Text) -> Iterator[Steps]:
     if speech.level == "verbose":
         lines = _Lines()
         lines.update(step)
-        with shown_to(Told("", lines.update, MINUTE)):
+        with shown_to(lines.told):
             yield lines
         lines.update("done")
     elif console.is_terminal:
-        with console.status(step) as status:
-            watched = _Watched(status, step)
-            with shown_to(watched.told):
-                yield watched
+        watched = _Watched(str(step))
+        with Live(watched, console=console, transient=True, refresh_per_second=_A_SECOND), shown_to(watched.told):
+            yield watched
     else:
         line = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-        quietly = Told(str(step), lambda words: line(f"verirec: {words}"), MINUTE)
-        with shown_to(quietly):
-            yield _Remembered(quietly)
+        told = Told(str(step), lambda words: line(f"verirec: {words}"), MINUTE)
+        with looking(told, MINUTE), shown_to(told):
+            yield _Remembered(told)
 
 
-class _Watched:
-    """A line on a terminal: the step and, of long work, how far it has come."""
-
-    def __init__(self, status: Status, step: str | Text) -> None:
-        self._status = status
-        self.told = Told(str(step), lambda words: status.update(Text(words)), BLINK)
-
-    def update(self, status: str | Text) -> None:
-        self.told.step = str(status)
-        self._status.update(status)
-
-
-@dataclass
 class _Remembered:
     """Nothing is said of a step but in lines about long work."""
 
-    told: Told
+    def __init__(self, told: Told) -> None:
+        self.told = told
 
     def update(self, status: str | Text) -> None:
-        self.told.step = str(status)
+        self.told.begin(str(status))
+
+    def note(self, words: str) -> None:
+        self.told.note(words)
+
+
+class _Watched(_Remembered):
+    """A line on a terminal that says, each time that it is shown, what is done then and how far it has come."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(Told(step, lambda words: None, math.inf))
+        self._spinner = Spinner("dots", style="status.spinner")
+
+    def __rich__(self) -> Spinner:
+        self._spinner.update(text=Text(self.told.words))
+        return self._spinner
 
 
 @contextmanager
@@ -118,7 +140,7 @@ def going_on(folder: Path | None, job: str, given: Mapping[str, Any]) -> Iterato
             yield
         except KeyboardInterrupt:
             if checkpoint.has_pieces:
-                speech.stopped = "stopped: the same command goes on from here"
+                speech.stopped = GOES_ON
             raise
 
 

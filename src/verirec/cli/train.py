@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,7 +13,6 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import verirec as vr
 from verirec.atomic_write import temporary_prefix
@@ -29,7 +29,8 @@ from verirec.cli.options import (
     methods_module,
     named_path,
 )
-from verirec.cli.speech import talking_console, working
+from verirec.cli.progress import Rounds
+from verirec.cli.speech import Steps, speech, working
 from verirec.exceptions import ParameterError
 from verirec.formatting import short
 from verirec.sole_writer import check_writable, sole_writer
@@ -40,7 +41,17 @@ _BY_THE_LOG: Final = (
 )
 _LOOKED_AT, _LIST = 100, 10
 """How many users are asked for their lists, and of how many items, to find out whether all have the same."""
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_WORDS: Final = {"True": True, "False": False, "None": None}
 _OF_A_TRIAL: Final = ("method", "loss", "gain", "standard_error")
+
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Overwrite a model that is in the folder; begin anew where a stopped run left its work."
+    ),
+]
 
 app = typer.Typer(add_completion=False)
 
@@ -67,8 +78,8 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter: --set dim=32 --set epochs=50."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
+    resume: Resume = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -84,9 +95,11 @@ def train_command(
     recommender.set_params(**named, **_parsed(parameters or [])).check_parameters()
     check_writable(out)
     keep_what_is_there(out, force=force, resume=resume)
-    with working("Reading the log"):
+    with working("Reading the log") as steps:
         table = log.load(propensity.propensity_column)
+        steps.update("Learning how likely pairs are to be logged")
         propensities = propensity.fit(table)
+        steps.update("Finding out how noisy the labels are")
         rates = noise.known_rates(table, log.of_truths, propensities)
         given = {
             "propensities": propensities,
@@ -95,11 +108,12 @@ def train_command(
             "survey": None if surveyed.survey is None else surveyed.read(table, log.of_truths),
         }
     _warn_of_unused_features(recommender, table)
-    with sole_writer(out), _progress(f"Training {method}") as show:
+    with sole_writer(out), resumable(out), working(f"Training {method}") as steps:
         # Another run may have ended there meanwhile.
         keep_what_is_there(out, force=force, resume=resume)
+        rounds = of_search(steps) if method == "auto" else Rounds(steps.note)
         kept = {"checkpoint": out / CHECKPOINT, "resume": resume}
-        recommender.fit(table, noise_rates=rates, **given, **kept, progress=show, engine=vr.engine.current_engine())
+        recommender.fit(table, noise_rates=rates, **given, **kept, progress=rounds, engine=vr.engine.current_engine())
         recommender.save(out)
         forget_checkpoint(out)
     if as_json:
@@ -145,13 +159,44 @@ def forget_checkpoint(out: Path) -> None:
 
 
 def keep_what_is_there(out: Path, *, force: bool, resume: bool) -> None:
-    """Refuse to write over a finished model, unless that is wanted."""
-    if not (out / "model.json").exists() or (resume and (out / CHECKPOINT).exists()):
-        return
-    if resume:
+    """Refuse to write over a finished model, or over what a stopped run left, unless that is wanted."""
+    finished, stopped = (out / "model.json").exists(), (out / CHECKPOINT).exists()
+    if resume and finished and not stopped:
         raise ParameterError(f"{str(out)!r} holds a finished model and no checkpoint: there is nothing to resume")
-    if not force:
+    if resume or force:
+        return
+    if stopped:
+        raise ParameterError(f"{str(out)!r} has what a stopped run left: --resume goes on from it, --force begins anew")
+    if finished:
         raise ParameterError(f"{str(out)!r} holds a model already: name another folder, or overwrite it with --force")
+
+
+def of_search(steps: Steps) -> Rounds:
+    """Return what is to be told of a search's trials."""
+    return Rounds(steps.note, "trial", "best so far")
+
+
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Say of a stop what `--resume` goes on from, where there is something."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = _kept_by(out / CHECKPOINT)
+        if kept is not None:
+            speech.stopped = f"stopped; --resume goes on from {kept}"
+        raise
+
+
+def _kept_by(checkpoint: Path) -> str | None:
+    """Say what a checkpoint has, if it is there: epochs, or what a search has tried."""
+    from verirec.training.checkpoints import facts_alone
+
+    facts = facts_alone(checkpoint)
+    if "done" in facts:
+        return f"epoch {facts['done']}"
+    tried = len(facts.get("names", ()))
+    return f"{tried} finished trial{'s' * (tried > 1)}" if tried else None
 
 
 def _say(recommender: Any, out: Path) -> None:
@@ -210,31 +255,22 @@ def search_lines(search: dict[str, Any]) -> list[str]:
     return lines
 
 
-@contextmanager
-def _progress(work: str) -> Iterator[Callable[[int, int, float], None]]:
-    """Show a bar where somebody watches; yield what is to be told of each epoch."""
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[held]}"), TimeElapsedColumn()
-    console = talking_console()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(work, total=None, held="")
-
-        def show(epoch: int, epochs: int, held_out: float) -> None:
-            bar.update(task, completed=epoch, total=epochs)
-            if not math.isnan(held_out):
-                bar.update(task, held=f"validation error {held_out:.4f}")
-
-        yield show
-
-
 def _parsed(given: list[str]) -> dict[str, Any]:
-    """Take NAME=VALUE apart; values are read as JSON, and as text where they are none."""
+    """Take NAME=VALUE apart; values are read as numbers or other JSON, and as text where they are none."""
     parsed: dict[str, Any] = {}
     for one in given:
         name, parted, text = one.partition("=")
         if not parted or not name:
             raise ParameterError(f"--set must be NAME=VALUE; got {short(one)}")
-        try:
-            parsed[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            parsed[name] = {"True": True, "False": False, "None": None}.get(text, text)
+        parsed[name] = _value(text)
     return parsed
+
+
+def _value(text: str) -> Any:
+    """Read a value, a number as other options do: .3 and 5., which JSON has not; 1e3 is a whole one."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text, text)
+    whole = isinstance(value, float) and "." not in text and value.is_integer()
+    return int(value) if whole else value

@@ -26,10 +26,13 @@ from verirec.cli.options import (
 from verirec.cli.speech import working
 from verirec.cli.train import (
     CHECKPOINT,
+    Force,
+    Resume,
     _parsed,
-    _progress,
     forget_checkpoint,
     keep_what_is_there,
+    of_search,
+    resumable,
     search_lines,
     training_summary,
 )
@@ -59,8 +62,8 @@ def tune_command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, once per parameter of the method that is not searched for."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run of the same command.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that is in the folder.")] = False,
+    resume: Resume = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -80,9 +83,9 @@ def tune_command(
         if propensity.given:
             given["propensities"] = propensity.fit(table)
         asked = survey.read(table, log.of_truths)
-    with sole_writer(out), _progress(f"Tuning {method}") as show:
+    with sole_writer(out), resumable(out), working(f"Tuning {method}") as steps:
         keep_what_is_there(out, force=force, resume=resume)
-        given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": show}
+        given |= {"checkpoint": out / CHECKPOINT, "resume": resume, "progress": of_search(steps)}
         tuned = _searched(chosen, table, budget, asked, given)
         tuned.save(out)
         forget_checkpoint(out)

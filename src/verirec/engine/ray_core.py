@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -61,6 +63,7 @@ class Ray(Engine):
         self._wanted = None if workers is None else whole_number("workers", workers, min=1, max=MOST_WORKERS)
         self._ray: Any = None
         self._own = self._started = False
+        self._session: Path | None = None
         self._task: Any = None
         self._idle: list[_RayHost] = []
         self._out: WeakSet[_RayHost] = WeakSet()
@@ -96,11 +99,12 @@ class Ray(Engine):
         else:
             _knock(address)
         try:
-            ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **here)
+            joined = ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **here)
         except Exception as error:
             place = "cannot be started on this machine" if address is None else f"at {address}"
             raise EngineError(f"Ray {place}: {' '.join(str(error).split())[:300]}") from None
         self._started = address is None
+        self._session = Path(joined.address_info["session_dir"]) if self._started else None
         self._own = True
 
     def map(
@@ -174,7 +178,18 @@ class Ray(Engine):
         if self._own and self._ray is not None:
             self._ray.shutdown()
             self._out.clear()
-        self._ray, self._task, self._own, self._started = None, None, False, False
+            if self._session is not None:
+                _remove_session(self._session)
+        self._ray, self._task, self._own, self._started, self._session = None, None, False, False, None
+
+
+def _remove_session(folder: Path) -> None:
+    """Remove what Ray left of a cluster that was started here: its logs, and the link to them if no other has it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    link = folder.with_name("session_latest")
+    with suppress(OSError):
+        if link.is_symlink() and link.readlink() == folder:
+            link.unlink()
 
 
 class _RayHost(Host):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verirec.data.feedback_log import FeedbackLog
 from verirec.data.parts import parts_of
 from verirec.methods.parameters import told_parameters
+from verirec.progress import doing
 from verirec.resuming import job_key, told_by
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 def training_key(method: Any, prepared: Preparation) -> str:
     """Return a checksum of all that decides how training goes."""
-    given = _facts(method, prepared.log, prepared.rates, prepared.propensities)
-    if prepared.h is not None:  # It may be a function.
-        given["h"] = _of_rows(prepared.h, prepared.log)
-    return job_key("train", given | {"parameters": told_parameters(method), "seed": prepared.data.seed})
+    with doing("Taking checksums of what training goes by"):
+        given = _facts(method, prepared.log, prepared.rates, prepared.propensities)
+        if prepared.h is not None:  # It may be a function.
+            given["h"] = _of_rows(prepared.h, prepared.log)
+        return job_key("train", given | {"parameters": told_parameters(method), "seed": prepared.data.seed})
 
 
 def search_key(

@@ -53,6 +53,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, facts
 
 
+def facts_alone(path: Path) -> dict[str, Any]:
+    """Return the facts of a file for words about it, unchecked; none of one that cannot be read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {}).get(_FACTS, "null"))
+    except _DAMAGED:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
 def _contents(path: Path) -> tuple[Any, dict[str, Tensor]]:
     """Read what a file holds. An interrupt in the middle of a tensor comes out as if the file were damaged."""
     try:

@@ -12,6 +12,7 @@ from verirec.data.feature_columns import FeatureScale
 from verirec.data.feedback_log import FeedbackLog
 from verirec.models.covariates import KINDS, Covariates
 from verirec.models.factors import SideInformation
+from verirec.progress import doing
 
 COVARIATES: Final = {"none": (), **{name: (name,) for name in KINDS}, "both": tuple(KINDS)}
 """What the parameter `covariates` stands for."""
@@ -43,7 +44,8 @@ def side_information(
     for name in COVARIATES[covariates]:
         key = (log.fingerprint, log.shape, name)
         if key not in known:
-            known[key] = KINDS[name].fit(log)
+            with doing("Learning what people chose to rate"):
+                known[key] = KINDS[name].fit(log)
         columns.append(known[key])
     pairs = Covariates(columns, device) if columns else None
     users, items = (_standardised(one, device) if features else None for one in (log.user_features, log.item_features))

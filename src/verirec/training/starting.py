@@ -26,6 +26,7 @@ from torch import Tensor
 from verirec.data.feedback_log import FeedbackLog
 from verirec.exceptions import VanishedFactorsWarning, warn_caller
 from verirec.models import FactorModel, Model
+from verirec.progress import doing
 from verirec.training.bounds import least_factor_penalty, penalty_bound, refuse_rates_that_do_not_fit
 from verirec.training.data import TrainingData
 from verirec.training.heads import Head
@@ -99,7 +100,8 @@ def start_factors(
     -------
         The part that was taken.
     """
-    users, items = _directions(log, weights, labels, model.item_factors.detach().cpu().numpy())
+    with doing("Finding where factors start"):
+        users, items = _directions(log, weights, labels, model.item_factors.detach().cpu().numpy())
     logits = np.einsum("ij,ij->i", users[log.users], items[log.items])
     typical = float(np.sqrt(np.mean(logits**2)))
     if not typical > 0:
@@ -219,7 +221,10 @@ def factor_bound(
 ) -> float:
     """Find the penalty that makes sure of a minimum, at the largest noise rates that there can be."""
     refuse_rates_that_do_not_fit(schedule.correction, data, weighted=settings.uses_propensities)
-    return 0.0 if schedule.correction.bounded else penalty_bound(objective.corrected(schedule.worst), data, rows)
+    if schedule.correction.bounded:
+        return 0.0
+    with doing("Finding the penalty that makes sure of a minimum"):
+        return penalty_bound(objective.corrected(schedule.worst), data, rows)
 
 
 def factor_penalty(

@@ -15,6 +15,7 @@ from verirec.checks import truth_value
 from verirec.engine.base import Engine
 from verirec.engine.choice import running_on
 from verirec.exceptions import DivergenceWarning, TrainingError, warn_caller
+from verirec.progress import doing
 from verirec.training.checkpoints import read_tensors, whole, write_tensors
 from verirec.training.correction import NoiseCorrection
 from verirec.training.data import Batch
@@ -117,6 +118,10 @@ class Trainer:
         # Workers that have the rows may have no time for anything else: validation is done here.
         with one_thread(), running_on(None if self.plan.engine is None else "serial"):
             self._resume()
+            if self.outcome.reason == "":
+                # The longest of all: code is compiled, workers get their rows. What comes after it is told by it.
+                with doing(f"Epoch {self.done + 1}"):
+                    self._epoch()
             while self.outcome.reason == "":
                 self._epoch()
             self._keep_best()

@@ -16,6 +16,7 @@ from verirec.estimation.setup import drawn_seed, make_problem
 from verirec.exceptions import ParameterError
 from verirec.models import Model
 from verirec.nuisance.propensities import Propensities
+from verirec.progress import doing
 from verirec.training.heads import Head
 from verirec.training.settings import TrainingSettings
 
@@ -73,7 +74,8 @@ def hold_out(settings: TrainingSettings, log: FeedbackLog, seed: int) -> tuple[F
     """Return rows to train on, and those that are held out to judge by, if any."""
     if settings.validation == 0:
         return log, None
-    parts = split(log, settings.validation, by="random", random_state=np.random.default_rng([seed, 3]))
+    with doing("Holding rows out"):
+        parts = split(log, settings.validation, by="random", random_state=np.random.default_rng([seed, 3]))
     if any(part.labels.min(initial=1) == part.labels.max(initial=0) for part in parts):
         raise ParameterError(
             f"validation={settings.validation:g} leaves rows of one class on a side of this log's {len(log):,}: take "

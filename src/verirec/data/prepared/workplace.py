@@ -96,6 +96,11 @@ def _root(out: Path) -> Path:
     return out.parent / f".{out.name}.parts"
 
 
+def has_parts(out: Path) -> bool:
+    """Whether a run that was stopped left finished parts of the log to be."""
+    return any(_root(out).glob(f"*/*/{_FACTS}"))
+
+
 @contextmanager
 def sole_preparer(out: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold the place where a log is prepared; a second process is refused meanwhile, or waits."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from verirec.exceptions import WorkerEndedError
+from verirec.progress import doing
 from verirec.scratch import long_array
 from verirec.training.solvers.sharded import worker
 from verirec.training.solvers.sharded.crew import Crew, Setup
@@ -88,8 +89,9 @@ class ShardedSolver(SweepSolver):
         self._unheard = set(self.factors)
         if not self.crew.complete:
             # Those that still have theirs may be in the middle of a sweep, with labels of before or after it.
-            self.crew.fill(self._rows_of)
-            self.crew.tell(lambda number: [*self._labels_of(number), *self._users_of(number)])
+            with doing("Giving workers their rows"):
+                self.crew.fill(self._rows_of)
+                self.crew.tell(lambda number: [*self._labels_of(number), *self._users_of(number)])
             self._shifts = dict.fromkeys(self.factors, 0.0)
             self._labelled_by = self._targets_of
 
