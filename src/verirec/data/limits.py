@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -139,9 +140,14 @@ def read_limits(**limits: float) -> Iterator[ReadLimits]:
         _CURRENT.reset(token)
 
 
-def opened_text(file: Path) -> Any:
-    """Return what Arrow reads a text file from: its path, or a stream that counts what it unpacks to."""
-    return _Unpacked(file) if file.suffix.lower() in COMPRESSIONS else file
+def opened_text(file: Path, encoding: str = "utf-8") -> Any:
+    """Return what Arrow reads a text file from: its path, or a stream that counts what it unpacks to.
+
+    A file that is to be decoded is such a stream too: Arrow calls Python for that, and who lends it a stream knows when
+    that has ended.
+    """
+    plain = file.suffix.lower() not in COMPRESSIONS and codecs.lookup(encoding).name == "utf-8"
+    return file if plain else _Unpacked(file)
 
 
 class _Unpacked(io.RawIOBase):

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
-from verirec.data.limits import COMPRESSIONS, ReadLimits, current_limits, opened_text
+from verirec.data.lent_text import header_of, text_blocks, whole_text
+from verirec.data.limits import COMPRESSIONS, ReadLimits, current_limits
 from verirec.data.roles import Roles
 from verirec.data.text_form import BLOCK_BYTES, TextForm
 from verirec.data.text_ids import TextIds
@@ -52,7 +53,7 @@ def read_text(
     table = _in_parts(file, layout.ids, layout.options(pa.string()), limits)
     if table is None:
         form.broken.clear()
-        table = pyarrow.csv.read_csv(opened_text(file), **layout.options(_TEXT_ID))
+        table = whole_text(file, **layout.options(_TEXT_ID))
     limits.check_fields(file, table)
     return table.rename_columns(layout.roles.names()), layout.roles
 
@@ -121,8 +122,7 @@ def _header(file: Path, form: TextForm, parse: pyarrow.csv.ParseOptions, *, type
     """Return the names of a file's columns, and how the header spells each."""
     start = _start(file)
     current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(parse.delimiter.encode()))
-    with pyarrow.csv.open_csv(opened_text(file), read_options=form.reading(), parse_options=parse) as opened:
-        header = opened.schema.names
+    header = header_of(file, read_options=form.reading(), parse_options=parse)
     form.broken.clear()  # Of the first block, which is read once more.
     names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
     if len(set(names)) < len(names):
@@ -158,8 +158,7 @@ def _in_parts(file: Path, ids: list[str], options: dict[str, Any], limits: ReadL
 
     try:
         # One worker: two, beside the reader, would take the caches from each other.
-        source = opened_text(file)
-        with pyarrow.csv.open_csv(source, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
+        with text_blocks(file, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
             last: Future[None] | None = None
             rows = 0
             for part in _joined(opened):
