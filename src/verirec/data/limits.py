@@ -19,7 +19,9 @@ from verirec.data.ids import is_text
 from verirec.exceptions import FileLimitError, MemoryBudgetError
 from verirec.formatting import bytes_in_words
 
-COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
+COMPRESSION_NAMES: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""Arrow's, by the endings of files."""
+COMPRESSIONS: Final = tuple(COMPRESSION_NAMES)
 _ROW_BYTES: Final = 100
 """Of memory that a row takes while it is read: 33 million rows took 3.3 GB, whatever they held."""
 _SMALL: Final = 2**26

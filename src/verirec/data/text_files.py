@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from verirec.data.lent_text import header_of, text_blocks, whole_text
-from verirec.data.limits import COMPRESSIONS, ReadLimits, current_limits
+from verirec.data.limits import COMPRESSION_NAMES, COMPRESSIONS, ReadLimits, current_limits
 from verirec.data.roles import Roles
 from verirec.data.text_form import BLOCK_BYTES, TextForm
 from verirec.data.text_ids import TextIds
@@ -22,6 +22,8 @@ from verirec.formatting import names_in_words
 
 _PART_ROWS: Final = 1 << 20
 """Whose ids are encoded at once: so many that a frequent id's spelling is kept a few times only."""
+_START_BYTES: Final = 4 * BLOCK_BYTES
+"""Of a file, unpacked, that its rows are counted in: Arrow unpacks 64 KB at a time, which are to be few of it."""
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -140,6 +142,21 @@ def _likely_rows(file: Path) -> float:
     """Estimate how many rows a file has by those it begins with."""
     start = _start(file)
     return start.count(b"\n") / max(1, len(start)) * file.stat().st_size
+
+
+def likely_rows(file: Path) -> int:
+    """Estimate how many rows a file has by those it begins with, and by how much of it they take where it is packed."""
+    size = file.stat().st_size
+    with pa.OSFile(str(file)) as packed:
+        kind = COMPRESSION_NAMES.get(file.suffix.lower())
+        opened = packed if kind is None else pa.CompressedInputStream(packed, kind)
+        try:
+            start = opened.read(_START_BYTES)
+        except (OSError, pa.ArrowException):  # It is damaged, which is said when it is read.
+            return 0
+        taken = int(packed.tell())
+    rows = int(start.count(b"\n"))
+    return rows if taken >= size and len(start) < _START_BYTES else round(rows * size / max(1, taken))
 
 
 def _in_parts(file: Path, ids: list[str], options: dict[str, Any], limits: ReadLimits) -> pa.Table | None:

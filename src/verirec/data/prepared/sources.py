@@ -18,7 +18,7 @@ from verirec.data.lent_text import text_blocks
 from verirec.data.parquet_files import check_parquet
 from verirec.data.roles import Roles
 from verirec.data.tables import is_integer_column
-from verirec.data.text_files import TextLayout
+from verirec.data.text_files import TextLayout, likely_rows
 from verirec.data.text_form import TextForm
 from verirec.data.text_ids import TextIds
 from verirec.exceptions import ColumnError, FileFormatError, ParameterError
@@ -138,6 +138,10 @@ class Sources:
             for file in self.files
         ]
         return sum(sizes) // _TEXT_ROW_BYTES + len(sizes)
+
+    def likely_rows(self, file: Path) -> int:
+        """Return how many rows a file has or, of text, how many it has if all of it is like its start."""
+        return likely_rows(file) if self.from_text else pq.read_metadata(file).num_rows
 
     def pieces(self, file: Path, rows: int, skip: int) -> Generator[pa.Table, None, None]:
         """Read a file in pieces of so many rows, the last of fewer, from the one after `skip` on."""

@@ -53,10 +53,13 @@ class Steps:
     def runs(self) -> dict[str, Facts]:
         """Take all files in; return the facts of each run by its name."""
         sources, found = self.intake.sources, {}
-        with working("Reading ratings", sources.guessed_rows()) as task, frugal_memory():
+        likely = [sources.likely_rows(file) for file in sources.files]
+        with working("Reading ratings", sum(likely)) as task, frugal_memory():
             for number, file in enumerate(sources.files):
                 for name, facts in self._runs_of(number, file, task):
                     found[name] = facts
+                read = sum(facts["read"] for facts in found.values())
+                task.correct(read, read + sum(likely[number + 1 :]))
         if not any(facts["rows"] for facts in found.values()):
             raise EmptyLogError("the log is empty: it must have at least one row")
         return {name: facts for name, facts in found.items() if facts["rows"] or facts["warnings"]}
@@ -66,7 +69,7 @@ class Steps:
         skip = 0
         while self.place.has(name := f"run-{number:05}-{skip:05}"):
             facts = self.place.part(name, _nothing)
-            task.skip(facts["rows"])
+            task.skip(facts["read"])
             yield name, facts
             skip += 1
         read = f"read-{number:05}"
