@@ -111,7 +111,7 @@ def _identity(name: str, value: Any) -> str:
 
 
 def in_words(name: str, said: Any) -> str:
-    """Return what a setting was, as an argument: of a catalogue's file its name, of another catalogue that there was one.
+    """Return a setting as an argument: of a catalogue in a file by its name, of others that there was one.
 
     Examples
     --------
