@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -296,7 +296,7 @@ class ColdStartWarning(VerirecWarning):
     """Users or items without ratings are predicted from what all have in common."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def naming(name: str, errors: type[VerirecError] = VerirecError) -> Iterator[None]:
     """Say which recommender an error, if of such a kind, is about."""
     try:
@@ -307,8 +307,8 @@ def naming(name: str, errors: type[VerirecError] = VerirecError) -> Iterator[Non
 
 def warn_caller(message: str, category: type[VerirecWarning]) -> None:
     """Warn, pointing at the first line outside of verirec: the one that can do something about it."""
-    # A dataclass's own __init__ says that it comes from "<string>".
-    inside = (str(Path(__file__).parent) + os.sep, "<string>")
+    # A dataclass's own __init__ says that it comes from "<string>"; a context around a function, from contextlib.
+    inside = (str(Path(__file__).parent) + os.sep, "<string>", contextlib.__file__)
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):

@@ -49,6 +49,11 @@ class Task:
         """Say that so much more was done before: it says nothing of how fast the rest goes."""
         self._come(count, skipped=count)
 
+    def correct(self, done: int, total: int) -> None:
+        """Say how much is done, and how much there is to do, where that was guessed when the work began."""
+        with _LOCK:
+            self.done, self.total = done, total
+
     def _come(self, count: int, *, skipped: int = 0) -> None:
         unwanted: threading.Event | None = getattr(_thread, "unwanted", None)
         if unwanted is not None and unwanted.is_set():

@@ -258,13 +258,13 @@ BAD_FILES = [
         "short.csv",
         GOOD + "3,4\n",
         FileFormatError,
-        r"^short\.csv is not a readable csv file: .*Expected 3 columns, got 2: 3,4$",
+        r"^short\.csv is not a readable csv file: .*Row #4: Expected 3 columns, got 2: 3,4; to .* drop_missing=True$",
     ),
     (
         "long.csv",
         GOOD + "3,4,1,9\n",
         FileFormatError,
-        r"^long\.csv is not a readable csv file: .*Expected 3 columns, got 4: 3,4,1,9$",
+        r"^long\.csv is not a readable csv file: .*Row #4: Expected 3 columns, got 4: 3,4,1,9; .* drop_missing=True$",
     ),
     (
         "short.tsv",

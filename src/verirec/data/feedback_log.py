@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,9 @@ class FeedbackLog:
     user_feature_names: tuple[str, ...] | None = None
     item_feature_names: tuple[str, ...] | None = None
     levels: Levels | None = None
+
+    naming_all: ClassVar[str] = "are named by {}=..."
+    """How users and items that have no row come into a log, for errors."""
 
     def __post_init__(self) -> None:
         columns = dict(vars(self))

@@ -175,9 +175,16 @@ def told_in_one_line(file: Path, ending: str, roles: Roles) -> Iterator[None]:
         refuse_long_line(file, error)
         if "Empty CSV" in str(error):
             raise EmptyLogError(f"{file.name} is empty: it must have at least one row") from None
-        separable = roles.takes_delimiter and "Expected 1 columns" in str(error)
-        hint = "; if fields are separated otherwise, give delimiter=..." if separable else ""
+        hint = _way_on(str(error)) if roles.takes_delimiter else ""
         raise FileFormatError(f"{file.name} is not a readable {ending[1:]} file: {one_line(error)}{hint}") from None
+
+
+def _way_on(error: str) -> str:
+    """Return what to do about an error of Arrow's, where that can be known."""
+    if "Expected 1 columns" in error:
+        return "; if fields are separated otherwise, give delimiter=..."
+    of_a_line = "Expected " in error and " columns, got " in error
+    return "; to leave such lines out, give drop_missing=True" if of_a_line else ""
 
 
 def _is_text(name: str) -> bool:

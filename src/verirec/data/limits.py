@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,9 @@ from verirec.data.ids import is_text
 from verirec.exceptions import FileLimitError, MemoryBudgetError
 from verirec.formatting import bytes_in_words
 
-COMPRESSIONS: Final = (".gz", ".bz2", ".zst", ".lz4")
+COMPRESSION_NAMES: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""Arrow's, by the endings of files."""
+COMPRESSIONS: Final = tuple(COMPRESSION_NAMES)
 _ROW_BYTES: Final = 100
 """Of memory that a row takes while it is read: 33 million rows took 3.3 GB, whatever they held."""
 _SMALL: Final = 2**26
@@ -139,9 +142,14 @@ def read_limits(**limits: float) -> Iterator[ReadLimits]:
         _CURRENT.reset(token)
 
 
-def opened_text(file: Path) -> Any:
-    """Return what Arrow reads a text file from: its path, or a stream that counts what it unpacks to."""
-    return _Unpacked(file) if file.suffix.lower() in COMPRESSIONS else file
+def opened_text(file: Path, encoding: str = "utf-8") -> Any:
+    """Return what Arrow reads a text file from: its path, or a stream that counts what it unpacks to.
+
+    A file that is to be decoded is such a stream too: Arrow calls Python for that, and who lends it a stream knows when
+    that has ended.
+    """
+    plain = file.suffix.lower() not in COMPRESSIONS and codecs.lookup(encoding).name == "utf-8"
+    return file if plain else _Unpacked(file)
 
 
 class _Unpacked(io.RawIOBase):

@@ -33,7 +33,7 @@ class Roles:
     hinted: ClassVar[tuple[str, ...]] = ()
     """Roles that an error says how to name, each time all of them; none for those that are unclear."""
     takes_delimiter: ClassVar[bool] = True
-    """Whether whoever reads such a file can say what its fields are separated by."""
+    """Whether whoever reads such a file can say what its fields are separated by, and to leave out broken lines."""
     optional_names: ClassVar[dict[str, frozenset[str]]] = {}
     """Usual names of columns that may be there, by role: taken where exactly one has such a name."""
 

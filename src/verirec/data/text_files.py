@@ -12,7 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
-from verirec.data.limits import COMPRESSIONS, ReadLimits, current_limits, opened_text
+from verirec.data.lent_text import header_of, text_blocks, whole_text
+from verirec.data.limits import COMPRESSION_NAMES, COMPRESSIONS, ReadLimits, current_limits
 from verirec.data.roles import Roles
 from verirec.data.text_form import BLOCK_BYTES, TextForm
 from verirec.data.text_ids import TextIds
@@ -21,6 +22,8 @@ from verirec.formatting import names_in_words
 
 _PART_ROWS: Final = 1 << 20
 """Whose ids are encoded at once: so many that a frequent id's spelling is kept a few times only."""
+_START_BYTES: Final = 4 * BLOCK_BYTES
+"""Of a file, unpacked, that its rows are counted in: Arrow unpacks 64 KB at a time, which are to be few of it."""
 _TEXT_ID: Final = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -52,7 +55,7 @@ def read_text(
     table = _in_parts(file, layout.ids, layout.options(pa.string()), limits)
     if table is None:
         form.broken.clear()
-        table = pyarrow.csv.read_csv(opened_text(file), **layout.options(_TEXT_ID))
+        table = whole_text(file, **layout.options(_TEXT_ID))
     limits.check_fields(file, table)
     return table.rename_columns(layout.roles.names()), layout.roles
 
@@ -121,8 +124,7 @@ def _header(file: Path, form: TextForm, parse: pyarrow.csv.ParseOptions, *, type
     """Return the names of a file's columns, and how the header spells each."""
     start = _start(file)
     current_limits().check_columns(file, 1 + start[: start.find(b"\n")].count(parse.delimiter.encode()))
-    with pyarrow.csv.open_csv(opened_text(file), read_options=form.reading(), parse_options=parse) as opened:
-        header = opened.schema.names
+    header = header_of(file, read_options=form.reading(), parse_options=parse)
     form.broken.clear()  # Of the first block, which is read once more.
     names = [(column.split(":")[0] if typed_header else column).strip() for column in header]
     if len(set(names)) < len(names):
@@ -142,6 +144,21 @@ def _likely_rows(file: Path) -> float:
     return start.count(b"\n") / max(1, len(start)) * file.stat().st_size
 
 
+def likely_rows(file: Path) -> int:
+    """Estimate how many rows a file has by those it begins with, and by how much of it they take where it is packed."""
+    size = file.stat().st_size
+    with pa.OSFile(str(file)) as packed:
+        kind = COMPRESSION_NAMES.get(file.suffix.lower())
+        opened = packed if kind is None else pa.CompressedInputStream(packed, kind)
+        try:
+            start = opened.read(_START_BYTES)
+        except (OSError, pa.ArrowException):  # It is damaged, which is said when it is read.
+            return 0
+        taken = int(packed.tell())
+    rows = int(start.count(b"\n"))
+    return rows if taken >= size and len(start) < _START_BYTES else round(rows * size / max(1, taken))
+
+
 def _in_parts(file: Path, ids: list[str], options: dict[str, Any], limits: ReadLimits) -> pa.Table | None:
     """Read a file from its beginning to its end, and encode ids meanwhile: half of the memory of reading it whole.
 
@@ -158,8 +175,7 @@ def _in_parts(file: Path, ids: list[str], options: dict[str, Any], limits: ReadL
 
     try:
         # One worker: two, beside the reader, would take the caches from each other.
-        source = opened_text(file)
-        with pyarrow.csv.open_csv(source, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
+        with text_blocks(file, **options) as opened, ThreadPoolExecutor(max_workers=1) as worker:
             last: Future[None] | None = None
             rows = 0
             for part in _joined(opened):

@@ -224,8 +224,8 @@ class _AnsweredRows:
         for side in sides:
             if (side.positions < 0).any():
                 error = side.unknown_error(self.source, self.rows[side.positions < 0], self.total)
-                hint = f"; {side.name}s that have no row are named by all_{side.name}s=..." if random else ""
-                raise UnknownIdError(f"{error}{hint}")
+                way_on = log.naming_all.format(f"all_{side.name}s")
+                raise UnknownIdError(f"{error}; {side.name}s that have no row {way_on}" if random else str(error))
         return sides[0].positions, sides[1].positions
 
     def refuse_unlogged(self, keys: npt.NDArray[np.int64], log: FeedbackLog) -> None:

@@ -214,8 +214,10 @@ def test_rows_that_are_left_out_are_counted(frame, tmp_path):
     rows = frame.drop_duplicates(["user", "item"]).astype({"rating": float})
     rows.iloc[[3, 700, 701], 2] = np.nan
     parts = in_files(rows, tmp_path / "parts", "csv", (0, 900, len(rows)))
-    with pytest.warns(DroppedRowsWarning, match=r"0.csv.*1 of 333 rows.*and the like in 1 more pieces"):
+    told = rf"^3 of {len(rows):,} rows are left out, in 2 pieces \(first: 0.csv, .*: 1 of 333 rows are left out"
+    with pytest.warns(DroppedRowsWarning, match=told) as warned:
         prepared = vr.prepare_log(parts, tmp_path / "log", rating="rating", positive_from=4, drop_missing=True)
+    assert {one.filename for one in warned} == {__file__}
     kept = rows.dropna()
     assert len(vr.scan_log(prepared)) == len(kept)
 
@@ -345,3 +347,18 @@ def test_parts_of_other_settings_are_not_used(frame, tmp_path, monkeypatch):
             vr.prepare_log(parts, tmp_path / "log", positive_from=4, duplicates="last")
     log = vr.scan_log(vr.prepare_log(parts, tmp_path / "log", positive_from=2, duplicates="last"))
     assert log.labels.mean() > 0.7
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_how_many_rows_there_are_to_read_is_guessed_well(frame, tmp_path, ending):
+    """Of packed text by how much of it the first rows take: it was six times too many."""
+    heard = []
+    for number in range(3):
+        part = frame.sample(40_000, replace=True, random_state=number)
+        part["user"] = np.arange(len(part))
+        part[["user", "item", "rating"]].to_csv(tmp_path / f"{number}.{ending}", index=False)
+    with shown_to(lambda task: heard.append((task.what, task.done, task.total))):
+        vr.prepare_log(tmp_path / f"*.{ending}", tmp_path / "log", positive_from=4, duplicates="last")
+    reading = [(done, total) for what, done, total in heard if what == "Reading ratings"]
+    assert all(100_000 < total < 150_000 for _, total in reading)
+    assert reading[-1] == (120_000, 120_000)

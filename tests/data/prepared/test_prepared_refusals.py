@@ -297,3 +297,26 @@ def test_settings_other_than_those_it_was_prepared_with(log):
         r"was prepared with positive_from=4; got positive_from=3: leave it out, or prepare the log again",
     )
     check_refusal(lambda: vr.scan_log(log, weight="w"), ParameterError, "was prepared without weight; got weight='w'")
+
+
+def test_catalogues_other_than_those_it_was_prepared_with_are_named_by_their_file(log, tmp_path):
+    (tmp_path / "users.txt").write_text("1\n2\n")
+    check_refusal(
+        lambda: vr.scan_log(log, all_users=tmp_path / "users.txt"),
+        ParameterError,
+        r"was prepared without all_users; got all_users='users.txt': leave it out, or prepare the log again with it$",
+    )
+    check_refusal(
+        lambda: vr.scan_log(log, all_items=[1, 2]), ParameterError, r"without all_items; got all_items=\.\.\.:"
+    )
+
+
+def test_a_survey_of_users_that_a_prepared_log_lacks_says_when_they_are_named(log, tmp_path):
+    opened = vr.scan_log(log)
+    pair = str(opened.user_ids.ids()[0]), str(opened.item_ids.ids()[0])
+    (tmp_path / "survey.csv").write_text(f"user,item,true_label\n{','.join(pair)},1\n999999,{pair[1]},0\n")
+    check_refusal(
+        lambda: vr.SurveySample.from_file(tmp_path / "survey.csv", opened),
+        UnknownIdError,
+        r"users that have no row are named when a log is prepared: prepare it again with all_users=\.\.\.$",
+    )

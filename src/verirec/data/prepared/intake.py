@@ -46,7 +46,7 @@ class Intake:
 
         Returns
         -------
-        The run's number of rows, the types of its columns, and what was warned of.
+        The run's number of rows, how many there were to read, the types of its columns, and what was warned of.
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", VerirecWarning)
@@ -59,13 +59,13 @@ class Intake:
                 raise type(error)(f"{called}: {error}") from None
         told = [(type(one.message).__name__, f"{called}: {one.message}") for one in caught]
         if not columns:
-            return {"rows": 0, "warnings": told, "dtypes": {}}
+            return {"rows": 0, "read": len(table), "warnings": told, "dtypes": {}}
         if self.settings.duplicates == "highest":
             columns["given"] = given
         there = {name: values for name, values in columns.items() if values is not None}
         order = stable_order(there["users"].astype(np.int64))
         write_columns(folder / "rows.arrow", {name: values[order] for name, values in there.items()})
-        return {"rows": len(order), "warnings": told, "dtypes": dtypes_of(there)}
+        return {"rows": len(order), "read": len(table), "warnings": told, "dtypes": dtypes_of(there)}
 
     def _columns(self, table: pa.Table, folder: Path) -> tuple[dict[str, Any], npt.NDArray[Any]]:
         roles = self.sources.roles

@@ -6,7 +6,7 @@ import json
 import zlib
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from verirec.data.feedback_log import FeedbackLog
 from verirec.data.ids import IdMap
 from verirec.data.prepared.columns_file import Columns, checksums, dtypes_of, read_columns_file
 from verirec.data.prepared.ids_file import file_checksum, read_features, read_ids
-from verirec.data.prepared.settings import VERSION, Settings
+from verirec.data.prepared.settings import VERSION, Settings, in_words
 from verirec.exceptions import FileFormatError, ParameterError
 from verirec.formatting import short
 from verirec.scratch import limit_memory, memory_limit
@@ -36,6 +36,7 @@ class PreparedLog(FeedbackLog):
     work on it may take: a process of the user's own, unlike an engine's worker, has no other word of that.
     """
 
+    naming_all: ClassVar[str] = "are named when a log is prepared: prepare it again with {}=..."
     folder: Path
     checksum: int
     """Of log.json, which has those of all columns."""
@@ -131,10 +132,10 @@ def refuse_other_settings(folder: Path, settings: Settings) -> None:
     prepared = read_facts(folder)["made_from"]["settings"]
     for name, value in settings.said().items():
         if prepared.get(name) != value:
-            there = f"with {name}={prepared[name]!r}" if name in prepared else f"without {name}"
+            there = f"with {in_words(name, prepared[name])}" if name in prepared else f"without {name}"
             raise ParameterError(
-                f"{short(str(folder), max=300)} was prepared {there}; got {name}={value!r}: leave it out, or prepare "
-                "the log again"
+                f"{short(str(folder), max=300)} was prepared {there}; got {in_words(name, value)}: leave it out, or "
+                "prepare the log again with it"
             )
 
 

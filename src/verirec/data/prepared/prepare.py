@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -11,17 +10,16 @@ import numpy as np
 
 from verirec.checks import byte_count, path_of
 from verirec.data.gate import ROW_COLUMNS, refuse_useless
-from verirec.data.pairs import Agreement
 from verirec.data.prepared.columns_file import GROUP_ROWS, read_columns_file
 from verirec.data.prepared.intake import Intake
 from verirec.data.prepared.settings import VERSION, Settings, file_identity, key_of, state_of
 from verirec.data.prepared.sources import Sources, found_files
 from verirec.data.prepared.steps import Facts, Steps
+from verirec.data.prepared.told import settle_repeats, warn_of_all
 from verirec.data.prepared.workplace import Workplace, refuse_lack_of_room, refuse_taken, sole_preparer
 from verirec.data.tables import FIELD_OF_ROLE, LogOptions, given_catalogues
 from verirec.data.text_form import TextForm
-from verirec.exceptions import ReusedWorkWarning, VerirecWarning, warn_caller
-from verirec.formatting import short
+from verirec.exceptions import ReusedWorkWarning, warn_caller
 from verirec.open_files import many_files
 from verirec.scratch import DEFAULT_MEMORY, limit_memory
 
@@ -111,8 +109,10 @@ def _prepare(steps: Steps) -> Facts:
     runs = {name: facts for name, facts in found.items() if facts["rows"]}
     catalogues = steps.catalogues(runs)
     by_user = steps.by_user(runs, catalogues)
-    _repeat_warnings([told for facts in found.values() for told in facts["warnings"]])
-    _settle_repeats([told for facts in by_user.values() for told in facts["repeats"]], runs)
+    read = sum(facts["read"] for facts in found.values())
+    warn_of_all([told for facts in found.values() for told in facts["warnings"]], read)
+    kept = sum(facts["rows"] for facts in runs.values())
+    settle_repeats([told for facts in by_user.values() for told in facts["repeats"]], kept)
     ids: Any = catalogues["item"].ids
     by_item = steps.by_item(by_user, len(ids))
 
@@ -131,33 +131,6 @@ def _refuse_useless(folder: Path, intake: Intake) -> None:
     names = {field: f"column {getattr(roles, role)!r}" for role, field in FIELD_OF_ROLE.items()}
     columns = dict.fromkeys(ROW_COLUMNS) | read_columns_file(folder / "by_user.arrow")
     refuse_useless(columns, intake.settings.positive_from, names)
-
-
-def _settle_repeats(each: list[dict[str, Any]], runs: dict[str, Facts]) -> None:
-    """Judge the pairs that occur more than once in all ranges together."""
-    if not each:
-        return
-    total = sum(facts["rows"] for facts in runs.values())
-    sums = {name: sum(one[name] for one in each) for name in ("pairs", "rows", "split", "wrong")}
-    kinds = "different" if any(one["kinds"] == "different" for one in each) else "both"
-    wrong = sums.pop("wrong")
-    all_of_them = Agreement(**sums, wrong=np.empty(0, np.int64), kinds=kinds, total=total)
-    if all_of_them.split:
-        user, item = next(one["first"] for one in each if one["first"])
-        first = f"the first is user {short(user)}, item {short(item)}"
-        raise all_of_them.conflict(f"{wrong:,} of {total:,} rows ({first})")
-    all_of_them.settle()
-
-
-def _repeat_warnings(told: list[Sequence[str]]) -> None:
-    """Pass on what was warned of in pieces: the first of each kind, and how many more there were."""
-    by_kind: dict[str, list[str]] = defaultdict(list)
-    for kind, message in told:
-        by_kind[kind].append(message)
-    for kind, messages in by_kind.items():
-        more = f" (and the like in {len(messages) - 1:,} more pieces)" if len(messages) > 1 else ""
-        category = next(one for one in VerirecWarning.__subclasses__() if one.__name__ == kind)
-        warn_caller(messages[0] + more, category)
 
 
 def _said(form: TextForm) -> dict[str, Any]:

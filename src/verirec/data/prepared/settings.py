@@ -110,6 +110,22 @@ def _identity(name: str, value: Any) -> str:
     return checksum_of(content)
 
 
+def in_words(name: str, said: Any) -> str:
+    """Return a setting as an argument: of a catalogue in a file by its name, of others that there was one.
+
+    Examples
+    --------
+    >>> in_words("positive_from", 4), in_words("all_users", '{"file": "/tmp/users.txt", "bytes": 9, "changed": 1}')
+    ('positive_from=4', "all_users='users.txt'")
+    """
+    if name not in _CATALOGUES:
+        return f"{name}={said!r}"
+    try:
+        return f"{name}={Path(json.loads(said)['file']).name!r}"
+    except (ValueError, TypeError, LookupError):
+        return f"{name}=..."
+
+
 def file_identity(file: Path) -> dict[str, Any]:
     """Tell a file from what it may be later: its place, size and time."""
     known = file.stat()

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verirec.checks import path_of
 from verirec.data.files import file_ending, read_columns, separator, settling, told_in_one_line
 from verirec.data.ids import is_text
-from verirec.data.limits import opened_text
+from verirec.data.lent_text import text_blocks
 from verirec.data.parquet_files import check_parquet
 from verirec.data.roles import Roles
 from verirec.data.tables import is_integer_column
-from verirec.data.text_files import TextLayout
+from verirec.data.text_files import TextLayout, likely_rows
 from verirec.data.text_form import TextForm
 from verirec.data.text_ids import TextIds
 from verirec.exceptions import ColumnError, FileFormatError, ParameterError
@@ -140,7 +139,11 @@ class Sources:
         ]
         return sum(sizes) // _TEXT_ROW_BYTES + len(sizes)
 
-    def pieces(self, file: Path, rows: int, skip: int) -> Iterator[pa.Table]:
+    def likely_rows(self, file: Path) -> int:
+        """Return how many rows a file has or, of text, how many it has if all of it is like its start."""
+        return likely_rows(file) if self.from_text else pq.read_metadata(file).num_rows
+
+    def pieces(self, file: Path, rows: int, skip: int) -> Generator[pa.Table, None, None]:
         """Read a file in pieces of so many rows, the last of fewer, from the one after `skip` on."""
         with told_in_one_line(file, self.ending, self.roles):
             if self.from_text:
@@ -163,7 +166,7 @@ class Sources:
             layout = self._layout(file)
             try:
                 options = layout.options(pa.string(), others, text=text)
-                with pyarrow.csv.open_csv(opened_text(file), **options) as opened:
+                with text_blocks(file, **options) as opened:
                     for piece in _cut(opened, rows, done):
                         found = _compact_ids(piece.rename_columns(self.roles.names()), self.roles)
                         yield _with_numbers(found, *text) if text else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -52,10 +53,13 @@ class Steps:
     def runs(self) -> dict[str, Facts]:
         """Take all files in; return the facts of each run by its name."""
         sources, found = self.intake.sources, {}
-        with working("Reading ratings", sources.guessed_rows()) as task, frugal_memory():
+        likely = [sources.likely_rows(file) for file in sources.files]
+        with working("Reading ratings", sum(likely)) as task, frugal_memory():
             for number, file in enumerate(sources.files):
                 for name, facts in self._runs_of(number, file, task):
                     found[name] = facts
+                read = sum(facts["read"] for facts in found.values())
+                task.correct(read, read + sum(likely[number + 1 :]))
         if not any(facts["rows"] for facts in found.values()):
             raise EmptyLogError("the log is empty: it must have at least one row")
         return {name: facts for name, facts in found.items() if facts["rows"] or facts["warnings"]}
@@ -65,12 +69,25 @@ class Steps:
         skip = 0
         while self.place.has(name := f"run-{number:05}-{skip:05}"):
             facts = self.place.part(name, _nothing)
-            task.skip(facts["rows"])
+            task.skip(facts["read"])
             yield name, facts
             skip += 1
         read = f"read-{number:05}"
-        pieces = () if self.place.has(read) else self.intake.sources.pieces(file, self.rows, skip)
-        for piece, table in enumerate(pieces, skip):
+        if not self.place.has(read):
+            # Closed here: an error's traceback would have it go on, and Arrow's threads with it.
+            with closing(self.intake.sources.pieces(file, self.rows, skip)) as pieces:
+                yield from self._taken(number, file, enumerate(pieces, skip), task)
+        self._refuse_changed(file)
+        # Kept with the part: what was left out is said again by a run that finds the file read.
+        whole = self.place.part(read, lambda _: {"broken": self.intake.sources.form.told_of_broken(file.name)})
+        for told in whole["broken"]:
+            warn_caller(told, DroppedRowsWarning)
+
+    def _taken(
+        self, number: int, file: Path, pieces: Iterable[tuple[int, pa.Table]], task: Task
+    ) -> Iterator[tuple[str, Facts]]:
+        """Take pieces of a file in."""
+        for piece, table in pieces:
             called = file.name if piece == 0 and table.num_rows < self.rows else f"{file.name}, {self._where(piece)}"
             name = f"run-{number:05}-{piece:05}"
 
@@ -82,11 +99,6 @@ class Steps:
             facts = self.place.part(name, take)
             task.advance(table.num_rows)
             yield name, facts
-        self._refuse_changed(file)
-        # Kept with the part: what was left out is said again by a run that finds the file read.
-        whole = self.place.part(read, lambda _: {"broken": self.intake.sources.form.told_of_broken(file.name)})
-        for told in whole["broken"]:
-            warn_caller(told, DroppedRowsWarning)
 
     def _refuse_changed(self, file: Path) -> None:
         """Refuse to go on with rows of a file that is not the one by which the log, and its parts, are found again."""
