@@ -110,3 +110,12 @@ with speech.working("Training mf") as steps:
     )
     assert "Training mf: Finding where factors start, 1 s" in shown
     assert "Training mf: epoch 3 of at most 60" in shown
+
+
+def test_a_long_step_tells_how_long_it_takes_already(clock, told):
+    clock[0] = 20.0
+    assert told.words == "Training mf"
+    clock[0] = 600.0
+    assert told.words == "Training mf (10 min so far)"
+    told.begin("Writing")
+    assert told.words == "Writing"

@@ -13,6 +13,8 @@ from verirec.progress import Task, time_in_words
 
 _SOON: Final = 0.5
 """Seconds in which work that ends is not worth a word."""
+_LONG: Final = 30.0
+"""Seconds after which it is said how long a step takes already: it may do much one after the other."""
 _LOOKS: Final = 4
 """Times in the seconds between two lines that it is looked whether one is due."""
 _FEW: Final = 10.0
@@ -33,8 +35,8 @@ class Told:
     """
 
     def __init__(self, step: str, say: Callable[[str], None], every: float) -> None:
-        self._step, self._come, self._say, self._every = step, "", say, every
-        self._last = time.monotonic()
+        self._say, self._every, self._last = say, every, time.monotonic()
+        self.begin(step)
         self._tasks: list[Task] = []
         self._lock = threading.Lock()
 
@@ -47,7 +49,7 @@ class Told:
 
     def begin(self, step: str) -> None:
         """Hear of the next step."""
-        self._step, self._come = step, ""
+        self._step, self._come, self._began = step, "", time.monotonic()
 
     def note(self, come: str) -> None:
         """Hear how far the step has come."""
@@ -66,9 +68,12 @@ class Told:
     @property
     def words(self) -> str:
         """The step, how far it has come, and the innermost work of some length."""
-        at = time.monotonic() - _SOON
-        task = next((one for one in reversed(self._tasks) if not one.ended and one.began <= at), None)
-        return ": ".join(filter(None, (self._step, self._come, "" if task is None else _told(task))))
+        now = time.monotonic()
+        task = next((one for one in reversed(self._tasks) if not one.ended and one.began <= now - _SOON), None)
+        so_far, step = now - self._began, self._step
+        if step and so_far >= _LONG:
+            step += f" ({time_in_words(so_far)} so far)"
+        return ": ".join(filter(None, (step, self._come, "" if task is None else _told(task))))
 
 
 def _told(task: Task) -> str:
