@@ -13,7 +13,7 @@ import verirec as vr
 from refusals import check_refusal
 from verirec.assessment import assess
 from verirec.assessment.level_bounds import LevelBounds
-from verirec.estimation.range_ends import PairEnds
+from verirec.estimation.pair_ends import PairEnds
 from verirec.exceptions import ParameterError, ReusedWorkWarning
 from verirec.nuisance.label_model import LabelModel
 from verirec.nuisance.noise_rates import AuditTransitionMatrix

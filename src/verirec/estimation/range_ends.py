@@ -14,6 +14,7 @@ from scipy.special import expit, ndtri
 from verirec.data.cells import Positions
 from verirec.data.parts import SHORT, filled, over_parts
 from verirec.estimation.intervals import Estimate, EstimateRange
+from verirec.estimation.pair_ends import Curve, PairEnds
 from verirec.estimation.selection_range import Known, RangeProblem, SelectionRange
 from verirec.estimation.survey.problem import LossDifference, Losses
 from verirec.losses import CorrectedLabels
@@ -27,62 +28,9 @@ _STRICTER: Final = 10.0
 """Each end's error rate is a tenth of the interval's: the truth may lie at the very end of a range."""
 _SURE: Final = 4.0
 """Standard errors of a sample by which what is possible is allowed to be wrong."""
-_STEEPEST: Final = 300.0
 _HALVINGS: Final = 12
 _START: Final = np.array([0.0, 1.0, 0.0, 0.0])
 """One row's worth of belief in the label model as it is keeps (a, b, c, e) finite."""
-
-
-class Curve(NamedTuple):
-    """The square of d, in units of its size; it goes on flat beyond the rows' d, where no curve is known.
-
-    Parameters
-    ----------
-    scale
-        The size of d.
-    within
-        Its extremes among the rows.
-    """
-
-    scale: float
-    within: tuple[float, float]
-
-    def of(self, difference: Array) -> Array:
-        """Return it of pairs."""
-        return np.asarray((np.clip(difference, *self.within) / self.scale) ** 2)
-
-
-class PairEnds(NamedTuple):
-    """What ends of single pairs are made of: sent to workers, so nothing of the log's length.
-
-    Parameters
-    ----------
-    losses, selection
-        What they are ends of, and over what.
-    liked
-        The label model, as far as it is in x.
-    by_difference, by_square, curve
-        c and e, and what they are multiplied by.
-    """
-
-    losses: Losses
-    selection: SelectionRange
-    liked: LabelProbabilities
-    by_difference: float
-    by_square: float
-    curve: Curve
-
-    @np.errstate(over="ignore")
-    def of(self, users: Positions, items: Positions) -> list[Array]:
-        """Return the low and the high end of pairs, and their losses by the better label and by the worse."""
-        negative, difference = self.losses.cells(users, items)
-        odds = self.liked.cell_odds(users, items)
-        bent = self.by_difference / self.curve.scale * difference + self.by_square * self.curve.of(difference)
-        odds = odds * np.exp(-np.clip(bent, -_STEEPEST, _STEEPEST))
-        often, rarely = (1 / (1 + odds * np.exp(delta)) for delta in (self.selection.low, self.selection.high))
-        middle, change = negative + difference * often, difference * (rarely - often)
-        by_label = [negative + np.minimum(difference, 0), negative + np.maximum(difference, 0)]
-        return [middle + np.minimum(change, 0), middle + np.maximum(change, 0), *by_label]
 
 
 @dataclass(frozen=True, eq=False)
