@@ -90,8 +90,8 @@ def test_pairs_that_have_no_value_are_not_counted_all_at_once(in_small_parts):
 
         return refused
 
-    # Refused parts that wait for their turn, some dozens however long the log is, hold what they looked at: 2 to 5 bytes
-    # a row of these logs, by how threads take turns. All pairs at once took 25.
+    # Refused parts that wait for their turn, some dozens however long the log is, hold what they looked at: 2 to 5
+    # bytes a row of these logs, by how threads take turns. All pairs at once took 25.
     assert held_a_row(looking) < 3 * HALF_A_NUMBER
 
 
