@@ -149,6 +149,12 @@ def test_a_line_a_minute_where_nobody_watches(capsys, monkeypatch):
             now[0] += 30
             task.advance(100)
     assert capsys.readouterr().err.splitlines() == [
-        f"verirec: Preparing the log: Sorting by user: {share}%, 3 rows/s, {left} left"
-        for share, left in ((20, "4 min"), (40, "3 min"), (60, "2 min"), (80, "60 s"), (100, "0 s"))
+        f"verirec: Preparing the log ({taken} so far): Sorting by user: {share}%, 3 rows/s, {left} left"
+        for taken, share, left in (
+            ("60 s", 20, "4 min"),
+            ("2 min", 40, "3 min"),
+            ("3 min", 60, "2 min"),
+            ("4 min", 80, "60 s"),
+            ("5 min", 100, "0 s"),
+        )
     ]
