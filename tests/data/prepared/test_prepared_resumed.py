@@ -58,9 +58,10 @@ def test_what_somebody_has_where_a_log_is_prepared_stays(tmp_path):
     own = tmp_path / ".log.parts" / "thesis"
     own.mkdir(parents=True)
     (own / "text").write_text("mine")
+    (own.parent / "empty").mkdir()
     file = ratings(tmp_path / "ratings.csv", [(1, 1, 5), (1, 2, 1), (2, 1, 4)])
     vr.prepare_log(file, tmp_path / "log", positive_from=4)
-    assert [path.name for path in own.parent.iterdir()] == ["thesis"]
+    assert {path.name for path in own.parent.iterdir()} == {"empty", "thesis"}
     assert (own / "text").read_text() == "mine"
 
 

@@ -83,10 +83,11 @@ def _remove_works(root: Path, *, but: Path | None = None) -> None:
 
 def _remove_unfinished(root: Path) -> None:
     """Remove what is no part, and the folders that are left without any: after a user's mistake nothing stays."""
-    for unfinished in list(root.glob("*/*.tmp")):
-        if A_KEY.fullmatch(unfinished.parent.name):
+    ours = [folder for folder in root.glob("*") if A_KEY.fullmatch(folder.name)]
+    for folder in ours:
+        for unfinished in folder.glob("*.tmp"):
             shutil.rmtree(unfinished, ignore_errors=True)
-    for folder in (*root.glob("*"), root):
+    for folder in (*ours, root):
         with suppress(OSError):  # Parts are in it, or it is gone.
             folder.rmdir()
 
