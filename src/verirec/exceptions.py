@@ -14,7 +14,7 @@ _LONGEST_MESSAGE: Final = 900
 """Characters of a message: a file's name may have thousands."""
 
 
-class Counted(NamedTuple):
+class CountedMessage(NamedTuple):
     """How many of some values are wrong (`wrong` of `of`), so that it can be told of several parts of them together.
 
     The message has `{wrong}`, `{of}` and, where it is told, `{place}` in it: where the first wrong one is.
@@ -32,14 +32,14 @@ class Counted(NamedTuple):
 class VerirecError(Exception):
     """Base of every error that verirec raises on purpose; its message is one line, whatever the values in it show."""
 
-    counted: Counted | None = None
+    counted: CountedMessage | None = None
 
     def __init__(self, message: str = "") -> None:
         line = " ".join(map(str.strip, message.splitlines()))
         super().__init__(line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}...")
 
     @classmethod
-    def counting(cls, counted: Counted) -> Self:
+    def counting(cls, counted: CountedMessage) -> Self:
         """Make an error that can be told of several parts together: see `verirec.data.cells.recount`."""
         error = cls(str(counted))
         error.counted = counted

@@ -14,7 +14,7 @@ from verirec.checks import as_array, number_array, one_of, real_number
 from verirec.data.cells import CellValues, DenseCells, FactorCells, Positions, cell_keys, checked_positions
 from verirec.data.frames import is_labelled
 from verirec.data.pair_sketch import PairSketch
-from verirec.exceptions import Counted, ParameterError, PredictionError
+from verirec.exceptions import CountedMessage, ParameterError, PredictionError
 
 PredictionsLike = Any
 """A dense array, (users, items, scores), a function of (users, items), `Factors`, or any `CellValues`."""
@@ -168,7 +168,7 @@ class PairScores(CellValues):
                 "predictions do not cover {wrong} of the {of} pairs that are needed "
                 f"(first: user {first // self.shape[1]}, item {first % self.shape[1]})"
             )
-            raise PredictionError.counting(Counted(message, int(missing.sum()), wanted.size))
+            raise PredictionError.counting(CountedMessage(message, int(missing.sum()), wanted.size))
         return np.asarray(self.scores[found])
 
 
@@ -291,4 +291,4 @@ def _expect_finite(name: str, array: npt.NDArray[Any]) -> None:
         count, first = array.size - int(finite.sum()), np.argwhere(~finite)[0].tolist()
         place = "[{place}]" if array.ndim == 1 else first
         message = f"{name} must be finite; {{wrong}} of {{of}} are not (first: the one at {place})"
-        raise PredictionError.counting(Counted(message, count, array.size, first[0]))
+        raise PredictionError.counting(CountedMessage(message, count, array.size, first[0]))

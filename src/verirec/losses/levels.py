@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from verirec.exceptions import Counted, ParameterError, PredictionError
+from verirec.exceptions import CountedMessage, ParameterError, PredictionError
 from verirec.formatting import short
 from verirec.losses.pointwise import Loss, LossLike, of_custom
 
@@ -192,5 +192,5 @@ pairs they do not (first: 0.5, 0.6)
             f"{name} must be probabilities of the levels that add up to 1; of {{wrong}} of {{of}} pairs they do not "
             f"(first: {', '.join(format(one, '.4g') for one in first)})"
         )
-        raise PredictionError.counting(Counted(message, int((~proper).sum()), proper.size))
+        raise PredictionError.counting(CountedMessage(message, int((~proper).sum()), proper.size))
     return np.asarray(given / totals)

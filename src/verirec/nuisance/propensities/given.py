@@ -14,7 +14,7 @@ from verirec.data.feedback_log import FeedbackLog, checked_log
 from verirec.data.frames import is_labelled
 from verirec.data.pair_keys import places_in
 from verirec.data.predictions import as_predictions
-from verirec.exceptions import Counted, PredictionError, PropensityError
+from verirec.exceptions import CountedMessage, PredictionError, PropensityError
 from verirec.nuisance.propensities.base import Propensities
 
 SMALLEST: Final = 1e-50
@@ -132,7 +132,7 @@ def observed_rows(log: FeedbackLog, users: Positions, items: Positions) -> npt.N
     rows, there = places_in(who.ravel(), what.ravel(), log.users, log.items)
     if not there.all():
         message = "the log has no propensity for {wrong} of the {of} pairs that are needed"
-        raise PropensityError.counting(Counted(message, int((~there).sum()), there.size))
+        raise PropensityError.counting(CountedMessage(message, int((~there).sum()), there.size))
     return rows.reshape(who.shape)
 
 
@@ -144,5 +144,5 @@ def checked_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if wrong.any():
         first = f"(first: {values[wrong].ravel()[0]:g})"
         message = f"propensities must be above 0 and at most 1; {{wrong}} of {{of}} are not {first}"
-        raise PropensityError.counting(Counted(message, int(wrong.sum()), values.size))
+        raise PropensityError.counting(CountedMessage(message, int(wrong.sum()), values.size))
     return values
